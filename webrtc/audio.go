@@ -98,7 +98,7 @@ type wireSound struct {
 type audio struct {
 	poke chan struct{}
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	stop context.CancelFunc
 }
 

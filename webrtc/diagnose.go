@@ -101,7 +101,8 @@ func (p ViewerPath) Connected() bool { return p.State == webrtc.PeerConnectionSt
 // failuresKept is how many failed viewers are remembered.
 const failuresKept = 5
 
-// Diagnose describes every hop. It asks STUN servers, which takes up to two seconds.
+// Diagnose describes every hop. It resolves Inquiry.Host and then asks the STUN servers, each
+// for up to two seconds and no longer than ctx. What fails is in the Problem fields.
 func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d := s.network.inspect(ctx, q)
 	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.path()) })
@@ -117,14 +118,15 @@ func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	return d
 }
 
-// Diagnose describes every hop while there is no streamer.
+// Diagnose is like [Streamer.Diagnose] but without viewers, for use while there is no streamer.
 func (n *Network) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d := n.inspect(ctx, q)
 	d.Verdict, d.Remedy = judge(&d, time.Now())
 	return d
 }
 
-// NoNetwork returns the diagnosis if NewNetwork has returned an error.
+// NoNetwork returns the Diagnosis of a program without a Network. err is the error of
+// [NewNetwork].
 func NoNetwork(err error, q Inquiry) Diagnosis {
 	d := Diagnosis{UDP: UDPPath{Problem: err.Error()}, Request: q.request()}
 	d.TCP.Problem = "there is no network to bring viewers to"
@@ -203,7 +205,7 @@ func (v *viewer) path() ViewerPath {
 	return p
 }
 
-// describe adds to w what the agent knows of the path.
+// describe adds the agent's statistics of the path to w.
 func (p *peer) describe(w *ViewerPath) {
 	w.State, w.Offered, w.Sent = p.pc.ConnectionState().String(), int(p.offered.Load()), 0
 	// The ICETransport must not be asked while it starts.

@@ -40,7 +40,7 @@ type ffmpegEncoder struct {
 	fed   time.Time // the latest picture
 	again int       // how often the latest picture was repeated
 
-	mu      sync.Mutex // guards what follows, and Send
+	mu      sync.Mutex // guards the fields below, and Send
 	current *ffmpegChild
 	failed  error
 }

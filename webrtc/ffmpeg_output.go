@@ -53,7 +53,7 @@ func splitIVF(r io.Reader, give func([]byte, bool)) error {
 		if _, err := io.ReadFull(r, data); err != nil {
 			return err
 		}
-		// The third bit from the top of what follows marker and profile
+		// The third bit from the top, after marker and profile
 		// (VP9 bitstream, section 6.2).
 		give(data, data[0]&0x04 == 0)
 	}

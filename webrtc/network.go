@@ -11,7 +11,7 @@ import (
 // DefaultUDPPort is tried first for the media of all viewers.
 const DefaultUDPPort = network.DefaultUDPPort
 
-// ErrNoPort is returned if every port of a range carries a viewer.
+// ErrNoPort is returned if every port of a range is in use, by viewers or other programs.
 var ErrNoPort = network.ErrNoPort
 
 // NetworkConfig describes how viewers reach this program.
@@ -21,6 +21,7 @@ type NetworkConfig struct {
 	UDPPort int
 
 	// PortMin and PortMax, if set, are a range from which each viewer gets its own UDP port.
+	// UDPPort must then be zero.
 	PortMin, PortMax uint16
 
 	// Announce lists the IP addresses of this machine outside of a network that translates
@@ -83,8 +84,9 @@ type Network struct {
 	ports *network.Network
 }
 
-// NewNetwork opens the port for media, unless every viewer gets its own. The caller must
-// close the Network after its streamers.
+// NewNetwork opens the port for media, unless every viewer gets its own. It does not wait for
+// STUN or TURN servers. It returns an error if cfg is invalid or the port cannot be opened,
+// such as a UDPPort that is in use. The caller must close the Network after its streamers.
 func NewNetwork(cfg NetworkConfig) (*Network, error) { return newNetwork(cfg, cfg.internal()) }
 
 func newNetwork(cfg NetworkConfig, ports network.Config) (*Network, error) {
@@ -95,7 +97,7 @@ func newNetwork(cfg NetworkConfig, ports network.Config) (*Network, error) {
 	return &Network{cfg, n}, nil
 }
 
-// Close closes the ports.
+// Close closes the ports. It may be called more than once.
 func (n *Network) Close() error { return n.ports.Close() }
 
 // iceServers returns the servers that a viewer is told. The list is never empty: the

@@ -69,7 +69,7 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 
 func (p *peer) end() {
 	if p.pc != nil {
-		_ = p.pc.GracefulClose() // nothing can be done about an error
+		_ = p.pc.GracefulClose() // an error changes nothing
 	}
 	if p.link != nil {
 		if err := p.link.Close(); err != nil {

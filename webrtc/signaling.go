@@ -19,7 +19,8 @@ import (
 // Conn is a connection of text messages, such as a WebSocket. One goroutine receives. Any
 // goroutine may send, one at a time.
 type Conn interface {
-	// Receive waits for the next text message. An error ends the connection.
+	// Receive waits for the next text message or the end of ctx. An error ends the
+	// connection.
 	Receive(context.Context) ([]byte, error)
 
 	// Send sends a text message.
@@ -45,8 +46,8 @@ const (
 	sendLimit = 10 * time.Second
 )
 
-// signaling is one client of the signalling protocol: that of neko 3, as the
-// clients of sandbox-agent 0.4.2 speak it.
+// signaling is one client of the signalling protocol of neko 3, as the clients of
+// sandbox-agent 0.4.2 speak it.
 type signaling struct {
 	s       *Streamer
 	conn    Conn
@@ -55,7 +56,7 @@ type signaling struct {
 
 	sending sync.Mutex
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	viewer *viewer    // of a connection without WebRTC; nil: peer has it
 	peer   *peer
 	wants  bool                      // control, as soon as there is a connection
@@ -63,9 +64,22 @@ type signaling struct {
 	seen   int                       // how many candidates came
 }
 
-// ServeSignaling serves the browser of one viewer until the connection, ctx or the streamer
-// ends. It returns nil if the client has closed the connection. The error is [ErrClosed],
-// [ErrTooManyViewers], [ErrTooManyOfOwner] or that of conn.
+// ServeSignaling serves the browser of one viewer. It blocks until conn.Receive returns an
+// error, ctx ends or the streamer is closed. Then it ends the viewer, which can take five
+// seconds.
+//
+// It returns:
+//   - nil if the connection or ctx has ended;
+//   - [ErrClosed] if the streamer was closed;
+//   - [ErrTooManyOfOwner] if the owner has Config.MaxViewers connections;
+//   - [ErrTooManyViewers] if all owners together have twice as many;
+//   - the error of conn.Send if the greeting cannot be sent. After Close this is possible
+//     instead of ErrClosed.
+//
+// The viewer is added when the client asks for the video. If it is rejected, the client gets
+// the reason in system/disconnect, and ServeSignaling continues. It also continues after
+// [Streamer.EndViewer], and the client can ask again. ViewerOptions.Until ends viewers, but
+// not ServeSignaling.
 func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)
 	defer cancel()

@@ -68,7 +68,7 @@ const (
 // Config describes a Streamer.
 type Config struct {
 	// Network has the ports by which viewers reach this program. Streamers may share it.
-	// Close does not close it. Nil: a network of its own with the defaults.
+	// Close does not close it. Nil: a network with the defaults, which Close closes.
 	Network *Network
 
 	// Codec of the video. Empty: VP8.
@@ -77,11 +77,13 @@ type Config struct {
 	// AudioCodec of the sound. Empty: Opus.
 	AudioCodec AudioCodec
 
-	// FrameRate is how many pictures a second there are at most, on average. Zero: 30.
+	// FrameRate is how many pictures a second there are at most, on average, from 1 to 60.
+	// Zero: 30.
 	FrameRate int
 
 	// Bitrate is how many bits a second the video has at most. If a viewer's connection is
-	// slower, it is lowered to MinBitrate at least. Zero: 8 Mbit/s and 1 Mbit/s.
+	// slower, it is lowered to MinBitrate at least. Zero: 8 Mbit/s and 1 Mbit/s. Bitrate
+	// must not be less than MinBitrate, so a Bitrate below 1 Mbit/s needs a MinBitrate.
 	Bitrate, MinBitrate int
 
 	// MaxViewers is how many viewers there may be. Zero: 64.
@@ -141,7 +143,7 @@ type Streamer struct {
 	rate    atomic.Int64  // bits per second that the encoder has to keep to
 	meter   meter
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool       // by Close
 	viewers []*viewer  // in the order of their arrival
 	signals []string   // the owner of each signalling connection that has one
@@ -154,8 +156,14 @@ type Streamer struct {
 }
 
 // Start starts a Streamer of a desktop. It captures nothing until there are viewers. The
-// caller must close it. ctx bounds the call, not the life of the Streamer: for VP9 and H264,
-// Start tries the encoders of ffmpeg. It returns ErrCodec if none works.
+// caller must close it. ctx bounds only the call: for VP9 and H264, Start tries the encoders
+// of ffmpeg until one works. For VP8 it does not block.
+//
+// It returns an error if
+//   - a number of cfg is out of range;
+//   - a codec is unknown or has no encoder here ([ErrCodec]);
+//   - ctx has ended;
+//   - Config.Network is nil and [NewNetwork] fails.
 func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -203,7 +211,9 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Close ends all viewers and waits for them. It may be called more than once.
+// Close ends all viewers and waits for them. The release of a viewer's keys can take five
+// seconds. Close returns nil or, if Config.Network was nil, the error of closing the ports.
+// It may be called more than once.
 func (s *Streamer) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -27,8 +27,8 @@ func judge(d *Diagnosis, now time.Time) (verdict, remedy string) {
 // connectTime is how long a viewer may take to connect.
 const connectTime = 3 * time.Second
 
-// worst returns the viewer that best shows what is wrong: one that has been connecting for
-// too long, or the last one that failed if no other viewer has connected since.
+// worst returns the viewer that best shows what is wrong: a viewer that has been connecting
+// for too long, or the last viewer that failed if no other one has connected since.
 func (d *Diagnosis) worst(now time.Time) *ViewerPath {
 	for i, v := range d.Viewers {
 		if !v.Connected() && now.Sub(v.Since) > connectTime {

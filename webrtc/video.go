@@ -14,7 +14,8 @@ import (
 type BinaryConn interface {
 	Conn
 
-	// SendBinary sends a binary message. It may be called while Send runs.
+	// SendBinary sends a binary message. Several goroutines may call it concurrently,
+	// also while Send runs.
 	SendBinary(context.Context, []byte) error
 }
 
@@ -28,11 +29,17 @@ const (
 	pictureHeader = 9
 )
 
-// ServeVideo serves one viewer without WebRTC, until the connection, ctx or the streamer
-// ends. It sends pictures as binary messages, for a decoder such as that of WebCodecs. The
-// text messages are the ones of the signalling protocol about control, input, the clipboard and
-// presence. There is no sound. It returns nil if the client has closed the connection. The
-// errors are the same as of [Streamer.ServeSignaling].
+// ServeVideo serves one viewer without WebRTC. It sends pictures as binary messages, for a
+// decoder such as WebCodecs. The text messages are the messages of the signalling protocol
+// about control, input, the clipboard and presence. There is no sound.
+//
+// It blocks until conn.Receive returns an error, ctx ends, the viewer is ended
+// ([Streamer.EndViewer], ViewerOptions.Until) or the streamer is closed. It returns:
+//   - nil if the connection, ctx or the viewer has ended;
+//   - [ErrClosed] if the streamer is closed, or if the viewer was ended during the first
+//     messages;
+//   - [ErrTooManyViewers] or [ErrTooManyOfOwner] if there is no place for the viewer;
+//   - the error of conn if the first messages cannot be sent.
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)
 	defer cancel()

@@ -46,9 +46,16 @@ func (p Playback) Links() []string {
 	return links
 }
 
-// Play adds a player that offers a session (WHEP, draft-ietf-wish-whep-02). It can only
-// watch. The error is [ErrOffer], [ErrNoCodec], [ErrTooManyViewers], [ErrTooManyOfOwner],
-// [ErrNoPort] or [ErrClosed].
+// Play adds a player that offers a session (WHEP, draft-ietf-wish-whep-02), as a viewer that
+// can only watch. The viewer lives until [Streamer.EndViewer], the end of its connection or
+// Close, also after ctx has ended. It is ended if it does not connect within 30 seconds.
+//
+// Play collects the addresses for the answer. This takes up to 1.5 seconds for names and STUN
+// servers, and 1.5 seconds more for TURN servers. If ctx ends earlier, the answer has the
+// addresses that are known by then.
+//
+// The error is [ErrOffer], [ErrNoCodec], [ErrTooManyViewers], [ErrTooManyOfOwner],
+// [ErrNoPort] or [ErrClosed]. Other errors are about sockets.
 func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Playback, error) {
 	candidates, err := checkDescription(offer)
 	if err != nil {
@@ -103,8 +110,9 @@ func (p *peer) noCodec() error {
 		ErrNoCodec, strings.ToUpper(string(p.v.s.cfg.Codec)))
 }
 
-// EndViewer ends a viewer, releases its keys and waits until it has ended. It returns
-// [ErrViewerNotFound] if there is none with the id.
+// EndViewer ends a viewer, releases its keys, which can take five seconds, and waits until the
+// viewer has ended. It returns [ErrViewerNotFound] if no viewer has the id. A client of
+// [Streamer.ServeSignaling] stays connected and can ask for the video again.
 func (s *Streamer) EndViewer(id string) error {
 	v := s.viewer(id)
 	if v == nil {
@@ -115,7 +123,21 @@ func (s *Streamer) EndViewer(id string) error {
 }
 
 // ServeWHEP answers requests of WHEP players: POST with an offer, and DELETE of the Location
-// of its answer, which is below the path of ServeWHEP.
+// of its answer, which is below the path of ServeWHEP. It calls [Streamer.Play] and
+// [Streamer.EndViewer]. Its viewers have no owner and no name.
+//
+// If NetworkConfig.TCP is set, the server of ServeWHEP must use a listener of [TCP.Share].
+// Behind an HTTP proxy, NetworkConfig.TCPPort must be set as well.
+//
+// The status is 201, or
+//   - 400 for [ErrOffer] or a body that cannot be read;
+//   - 404 for a DELETE of an unknown viewer;
+//   - 405 for other methods;
+//   - 406 for [ErrNoCodec];
+//   - 415 for a POST of another type than application/sdp;
+//   - 503 for other errors of Play.
+//
+// A successful DELETE has the status 200.
 func (s *Streamer) ServeWHEP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:

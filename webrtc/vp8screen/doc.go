@@ -34,13 +34,13 @@
 // # Errors
 //
 // [ErrSize] is returned for sizes that VP8 does not have, and for frames and maps whose size
-// is not the encoder's. [ErrConfig] is returned for settings that contradict each other.
-// Wrong maps and vectors are not errors: a macroblock that is not marked keeps its old
-// content until it is marked, and a wrong vector costs bits.
+// is not the encoder's. [ErrConfig] is returned for settings that are out of range. Wrong maps
+// and vectors are not errors: a macroblock that is not marked keeps its old content until it
+// is marked, and a wrong vector costs bits.
 //
 // # Requirements
 //
 // None. The package is plain Go. On amd64 some inner loops are in assembly, with the same
-// functions in Go for other processors. The bitstream is that of RFC 6386, whose sections the
-// code quotes. The tables are from sections 11 to 18.
+// functions in Go for other processors. The bitstream follows RFC 6386, whose sections the code
+// quotes. The tables are from sections 11 to 18.
 package vp8screen

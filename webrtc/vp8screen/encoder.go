@@ -103,8 +103,9 @@ func New(cfg Config) (*Encoder, error) {
 	return e, nil
 }
 
-// Encode appends the next frame to dst. f must have the encoder's size, otherwise the error is
-// [ErrSize]. f may be changed when Encode has returned.
+// Encode appends the next frame to dst. It returns [ErrSize] if f or o.Dirty does not have the
+// encoder's size, or if the modes and vectors do not fit into a frame of VP8. After an error
+// Encoded.Data is dst. f may be changed when Encode has returned.
 func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error) {
 	if err := e.check(f, &o); err != nil {
 		return Encoded{Data: dst}, err

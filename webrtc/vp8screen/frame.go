@@ -50,7 +50,7 @@ func (f *Frame) Bounds() image.Rectangle { return image.Rect(0, 0, f.Width, f.He
 // has changed, and marks the macroblocks that have changed in dirty, unless that is nil.
 //
 // pix is the whole picture, of the frame's size, with four bytes per pixel: blue, green, red
-// and one that is ignored. A row begins every stride bytes. r is cut to the frame. It is
+// and a byte that is ignored. A row begins every stride bytes. r is cut to the frame. It is
 // extended to whole macroblocks horizontally and to even rows vertically, so pix must be
 // current there. SetBGRX does not allocate. It panics if pix is too short.
 func (f *Frame) SetBGRX(pix []byte, stride int, r image.Rectangle, dirty *Dirty) bool {

@@ -10,9 +10,9 @@ const MaxSize = 16383
 
 var (
 	// ErrSize is returned by New for a size that VP8 does not have, and by Encode for a frame
-	// or map whose size differs from the encoder's.
+	// or map whose size differs from the encoder's, or for a result that is too large for VP8.
 	ErrSize = errors.New("vp8screen: wrong size")
-	// ErrConfig is returned for a configuration with contradictions.
+	// ErrConfig is returned by New for values that are out of range or contradict each other.
 	ErrConfig = errors.New("vp8screen: invalid configuration")
 )
 
@@ -20,7 +20,7 @@ var (
 type Config struct {
 	// Width and Height are the visible size in pixels, 2 to [MaxSize].
 	Width, Height int
-	// Bitrate is the average rate in bit/s. Zero: 4 Mbit/s.
+	// Bitrate is the average rate in bit/s, at least 1000. Zero: 4 Mbit/s.
 	Bitrate int
 	// FrameRate is the highest frame rate. Zero: 30.
 	FrameRate int

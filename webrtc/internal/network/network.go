@@ -22,7 +22,7 @@ const DefaultUDPPort = 59050
 // MaxCandidates is how many addresses a viewer may tell.
 const MaxCandidates = 100
 
-// ErrNoPort is returned if every port of a range carries a viewer.
+// ErrNoPort is returned if every port of a range is in use.
 var ErrNoPort = errors.New("no UDP port is free for another viewer")
 
 // Config describes a Network. The fields are explained at webrtc.NetworkConfig.
@@ -96,7 +96,9 @@ type Network struct {
 	next uint16 // port of the range to try next
 }
 
-// Open opens the port for media, unless every viewer gets its own.
+// Open opens the port for media, unless every viewer gets its own, and a port for STUN if no
+// servers are configured. It returns an error if the Config is invalid or the port for media
+// cannot be opened.
 func Open(cfg Config) (*Network, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -222,15 +224,15 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// An agent waits this long before it accepts such a path, in case a better one works, too.
-// Browsers hide their addresses from pages, so a path that only packets reveal is as good
-// as any.
+// These are the times for which an agent waits for a better path before it accepts a
+// server-reflexive or a relayed one. It does not wait before it accepts a peer-reflexive path,
+// which can be direct because browsers hide their addresses from pages.
 const (
 	waitReflexive = 100 * time.Millisecond
 	waitRelay     = 500 * time.Millisecond
 )
 
-// Configure has the agent of a connection use the link.
+// Configure makes the agent of a connection use the link.
 func (l *Link) Configure(s *webrtc.SettingEngine) error {
 	s.SetRemoteIPFilter(boundRemotes())
 	s.SetIncludeLoopbackCandidate(true)
@@ -283,8 +285,8 @@ type Report struct {
 	Told    []string // addresses that the viewer is told, such as "udp 192.0.2.1:59050"
 }
 
-// Inspect finds out how a viewer can reach this program. It asks STUN servers, which takes
-// up to two seconds.
+// Inspect finds out how a viewer can reach this program. It resolves the host and then asks
+// the STUN servers, each for up to two seconds.
 func (n *Network) Inspect(ctx context.Context, o Options) Report {
 	l, err := n.Link(o)
 	if err != nil {

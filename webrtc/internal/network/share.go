@@ -76,7 +76,7 @@ func (c *sharedConn) Read(b []byte) (int, error) {
 }
 
 // examine reads until it is known whether the connection is the server's. If the first byte
-// tells that, as it nearly always does, examine returns what it has read into b.
+// shows that, which is the usual case, examine returns what it has read into b.
 func (c *sharedConn) examine(b []byte) (int, error) {
 	if len(c.head) == 0 {
 		n, err := c.TCPConn.Read(b)

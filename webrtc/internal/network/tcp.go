@@ -126,7 +126,7 @@ type tcpPackets struct {
 	once  sync.Once
 	work  sync.WaitGroup // readers and writers; Add only with mu, before over
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	over  bool
 	conns map[netip.AddrPort]*tcpConn // by the viewer's end
 }
@@ -248,10 +248,10 @@ type tcpConn struct {
 	closed chan struct{}
 	once   sync.Once
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	queue    []byte     // packets with their lengths
 	spare    []byte     // the memory of the queue before
-	progress time.Time  // when the line last accepted something
+	progress time.Time  // when the connection last accepted something
 	room     chan struct{}
 }
 

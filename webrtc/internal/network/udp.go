@@ -26,7 +26,7 @@ type udpPort struct {
 	port int
 	cfg  *Config
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[netip.Addr]*udpSocket
 	closed bool
 }
@@ -38,7 +38,7 @@ const udpBuffer = 2 << 20
 // errNoAddress is the error when not even a loopback interface is up.
 var errNoAddress = errors.New("no network interface has an address")
 
-// openUDP opens a port on all addresses. Zero: one that the kernel chooses.
+// openUDP opens a port on all addresses. For zero, the kernel chooses the port.
 func openUDP(port int, cfg *Config) (*udpPort, error) {
 	u := &udpPort{port: port, cfg: cfg, open: map[netip.Addr]*udpSocket{}}
 	addrs, err := cfg.Addresses()
@@ -249,7 +249,7 @@ type udpSocket struct {
 	conn *stunConn
 	work sync.WaitGroup // the reader
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	viewers map[string]*udpPackets // by the name in requests to them (ufrag)
 	sources map[netip.AddrPort]source
@@ -312,7 +312,7 @@ func (s *udpSocket) read() {
 	}
 }
 
-// addressee returns the viewer for whom a packet is, or nil.
+// addressee returns the viewer to which a packet belongs, or nil.
 func (s *udpSocket) addressee(p *packet) *udpPackets {
 	name, named := requestedUser(p.data[:p.n])
 	s.mu.Lock()
