@@ -114,8 +114,9 @@ type Retention struct {
 
 // StoreConfig configures a Store.
 type StoreConfig struct {
-	// Dir is the directory of the recordings, with a folder for each. It is made for this
-	// user alone if it does not exist. One store at a time can use it.
+	// Dir is the directory of the recordings, with a folder for each. Open makes
+	// it, with access only for this user, if it does not exist. One store at a time can
+	// use it.
 	Dir string
 
 	// Retention deletes old recordings. Zero means that all are kept.

@@ -96,8 +96,8 @@ func run(ctx context.Context, group *supervise.Group, spec supervise.Spec) (stri
 	return out.String(), nil
 }
 
-// storeError returns ErrClosed if a program was not started because the store is closed,
-// else err.
+// storeError returns ErrClosed if a program was not started because the store is closed, and
+// err otherwise.
 func storeError(err error) error {
 	if errors.Is(err, supervise.ErrClosed) {
 		return ErrClosed

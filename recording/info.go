@@ -14,7 +14,7 @@ const (
 	// disk, ended the recording. Its first picture was decoded.
 	StatusRecovered Status = "recovered"
 	StatusFailed    Status = "failed"  // its video cannot be played
-	StatusDeleted   Status = "deleted" // for StoreConfig.Notify alone: the last call for a recording
+	StatusDeleted   Status = "deleted" // only in the last call of StoreConfig.Notify for a recording
 )
 
 // Reason is why a recording ended.

@@ -254,7 +254,7 @@ func (p *peer) pumpAudio() {
 			return
 		case w := <-p.v.sounds:
 			if err := p.writeAudio(w); err != nil {
-				return // the state of the connection tells
+				return // stateChanged handles the end of the connection
 			}
 		}
 	}

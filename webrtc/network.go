@@ -57,7 +57,7 @@ type ICEServer struct {
 	Credential string   `json:"credential,omitempty"` // for TURN
 }
 
-// Validate returns what is wrong with a configuration. It opens nothing. NewNetwork
+// Validate returns an error if the configuration is invalid. It opens nothing. NewNetwork
 // validates as well.
 func (c NetworkConfig) Validate() error { return c.internal().Validate() }
 
@@ -117,9 +117,10 @@ func (n *Network) iceServers(l *network.Link) []ICEServer {
 // share one. Its methods may be called from any goroutine.
 type TCP struct{ shared network.TCP }
 
-// Share returns a listener for an HTTP server. It accepts what ln accepts. If a connection
-// begins as one of a viewer, the viewer gets it, and the server reads io.EOF. All other
-// connections pass unchanged, with TLS or without. Only *net.TCPConn are examined.
+// Share returns a listener for an HTTP server. It accepts the connections of ln. If the first
+// bytes of a connection are a message of ICE, the viewer gets the connection, and the server
+// reads io.EOF. All other connections pass unchanged, with TLS or without. Only *net.TCPConn
+// are examined.
 //
 // A connection is examined when the server reads from it, so the server's deadlines apply,
 // and a connection that sends nothing does not block others.

@@ -14,14 +14,15 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Desktop is what a Streamer needs of a desktop. *desktop.Desktop implements it.
+// Desktop is the part of a desktop that a Streamer needs. *desktop.Desktop implements it.
 type Desktop interface {
 	Screen
 	Input
 	Control
 }
 
-// Screen is what viewers see and hear of a desktop.
+// Screen has the methods for the picture, the pointer, the sound, the events and the clipboard
+// of a desktop.
 type Screen interface {
 	Status() desktop.Status
 	Feed() *desktop.Feed
@@ -33,7 +34,7 @@ type Screen interface {
 	SetClipboard(context.Context, desktop.Content, ...desktop.Selection) error
 }
 
-// Input is what viewers do with the pointer and the keyboard.
+// Input has the methods for the pointer and the keyboard.
 type Input interface {
 	Move(context.Context, desktop.Move) (desktop.Pointer, error)
 	ButtonDown(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
@@ -110,8 +111,8 @@ func (c Config) withDefaults() Config {
 var (
 	// ErrClosed is returned after Close, and by calls that Close interrupts.
 	ErrClosed = errors.New("streamer is closed")
-	// ErrTooManyViewers is returned if there are Config.MaxViewers viewers. A viewer with
-	// an owner gets it earlier, because some places are kept for viewers without one.
+	// ErrTooManyViewers is returned if there are Config.MaxViewers viewers. For a viewer
+	// with an owner the limit is lower: see [ViewerOptions].
 	ErrTooManyViewers = errors.New("too many viewers watch this desktop; try again when one has left")
 	// ErrTooManyOfOwner is returned if there are too many viewers of one owner: see
 	// [ViewerOptions].

@@ -67,7 +67,7 @@ func (d *Diagnosis) judgeFailure(v *ViewerPath) (verdict, remedy string) {
 		"Reload the page. If it happens again, something on the way drops or alters packets after a while: use another way (TCP, or a TURN server)."
 }
 
-// doors says where this program waits for packets of viewers.
+// doors lists the ports at which this program waits for packets of viewers.
 func (d *Diagnosis) doors() string {
 	var all []string
 	switch {
@@ -131,7 +131,7 @@ func (d *Diagnosis) relays() bool {
 	return slices.ContainsFunc(d.Servers, func(s ServerPath) bool { return strings.HasPrefix(s.URL, "turn") })
 }
 
-// slowRemedy says how viewers with a WebSocket can connect by WebRTC.
+// slowRemedy returns how viewers with a WebSocket can connect by WebRTC.
 func (d *Diagnosis) slowRemedy(connected []ViewerPath) string {
 	for _, v := range connected {
 		if v.Transport == TransportWebSocket {
@@ -141,7 +141,7 @@ func (d *Diagnosis) slowRemedy(connected []ViewerPath) string {
 	return ""
 }
 
-// ways says how many viewers are connected in which way.
+// ways lists the kinds of paths, with the number of viewers of each.
 func ways(viewers []ViewerPath) string {
 	var names []string
 	count := map[string]int{}

@@ -56,7 +56,7 @@ func (s *scene) apply(e Entry) {
 		}
 	case desktop.EventRestarted:
 		if e.Failure != nil && e.Failure.Code == "xserver_exited" {
-			*s = scene{guests: s.guests} // no entry tells that the windows are gone
+			*s = scene{guests: s.guests} // the windows are gone, without entries
 		}
 	case desktop.EventAction:
 		if e.Action != nil && e.Action.Error == "" {

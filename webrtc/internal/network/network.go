@@ -49,7 +49,7 @@ type UDPConn interface {
 	WriteToUDPAddrPort([]byte, netip.AddrPort) (int, error)
 }
 
-// Validate returns what is wrong with a configuration. It opens nothing.
+// Validate returns an error if the configuration is invalid. It opens nothing.
 func (c Config) Validate() error {
 	switch {
 	case c.UDPPort > 65535:

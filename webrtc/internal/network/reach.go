@@ -266,7 +266,7 @@ const (
 	gatherLimit = 1500 * time.Millisecond
 )
 
-// reach returns what decides by which addresses the viewer may reach this program.
+// reach returns the data from which the addresses for the viewer are made.
 func (l *Link) reach() reach {
 	r := reach{Announce: l.n.announce, TCP: l.tcp, TCPPort: int(l.n.cfg.TCPPort), Target: l.target}
 	if l.udp != nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/pion/stun/v4"
 )
 
-// Share returns a listener for an HTTP server. It accepts what ln accepts. If a connection
-// begins as one of ICE, t gets it, and the server reads io.EOF. All other connections pass
-// unchanged, with TLS or without. Only *net.TCPConn are examined.
+// Share returns a listener for an HTTP server. It accepts the connections of ln. If the first
+// bytes of a connection are a message of ICE, t gets the connection, and the server reads
+// io.EOF. All other connections pass unchanged, with TLS or without. Only *net.TCPConn are
+// examined.
 //
 // A connection is examined when the server reads from it, so the server's deadlines apply,
 // and a connection that sends nothing does not block others.

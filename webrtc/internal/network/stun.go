@@ -210,7 +210,8 @@ type Server struct {
 	Username, Credential string // for TURN
 }
 
-// validate returns why browsers would reject a server. A page cannot connect at all then.
+// validate returns an error if browsers would reject the server. A page that has such a server
+// cannot connect.
 func (s Server) validate() error {
 	if len(s.URLs) == 0 {
 		return errors.New("an ICE server needs a URL")
@@ -261,7 +262,7 @@ func (l *Link) STUN() string {
 // askTime is how long STUN servers may take.
 const askTime = 2 * time.Second
 
-// Reply is what a STUN or TURN server replied.
+// Reply is the reply of a STUN or TURN server.
 type Reply struct {
 	URL  string
 	Seen netip.AddrPort // the address of the port for media, as the server sees it
