@@ -23,20 +23,21 @@
 // removes such files, but not the recordings.
 //
 // One program at a time can use a state directory. It is claimed, and created if it does
-// not exist, by the first call that needs it, and given up by Close. A program that is
-// closing is waited for. List, Status, Find, Recorded and FindRecorded read only: they
+// not exist, by the first call that needs it, and given up by Close. That call waits for a
+// program that has the directory and is closing. List, Status, Find, Recorded and FindRecorded read only: they
 // neither claim nor create the directory. See [StateDir].
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine. A ctx bounds its call only: a start or
-// stop goes on when the caller no longer waits for it. Callers that start a desktop at
-// the same time wait for one start and get the same result.
+// stop goes on when the caller no longer waits for it, except the start of Create, which
+// is stopped. Callers that start a desktop at the same time wait for one start and get the
+// same result.
 //
 // # Errors
 //
-// The Err variables. An [Error] wraps one and has the id of the desktop, and so do
-// [StateError], [LimitError] and [InvalidError], which say more. Errors of packages
+// The Err variables. An [Error] wraps one and has the id of the desktop. [StateError],
+// [LimitError] and [InvalidError] also wrap one, and say more. Errors of packages
 // desktop, webrtc and recording are returned unchanged or wrapped.
 //
 // # Requirements

@@ -73,12 +73,12 @@ func Open(ctx context.Context, cfg Config) (*Fleet, error) {
 // StateDir returns the directory of the desktops' files.
 func (f *Fleet) StateDir() *StateDir { return f.stateDir }
 
-// TCP returns what takes the connections of live views from a listener for HTTP:
-// Config.Media.TCP, or the Fleet's own if that is nil.
+// TCP returns the webrtc.TCP that takes the connections of live views from a listener for
+// HTTP: Config.Media.TCP, or the Fleet's own if that is nil.
 func (f *Fleet) TCP() *webrtc.TCP { return f.networks.sharing() }
 
 // OpenNetwork opens the ports of Config.Media now. The first live view opens them
-// otherwise. It returns ErrClosed after Close.
+// otherwise. It returns the error of webrtc.NewNetwork, or ErrClosed after Close.
 func (f *Fleet) OpenNetwork() error {
 	_, err := f.networks.get()
 	return err
@@ -105,8 +105,10 @@ func (f *Fleet) List() []*Instance {
 // Delete or Close removes the desktop's files with its recordings.
 //
 // It blocks as Start does. If the start fails, it removes the desktop and returns the
-// error of Start. Otherwise its error is an *InvalidError or a *LimitError, wraps
-// ErrExists or ErrRemoving, or is ErrClosed.
+// error of Start. If ctx ends first, it stops the start and returns the error of ctx: the
+// desktop, which does not run, can then still be in the Fleet until Delete. Its other
+// errors are an *InvalidError or a *LimitError, wrap ErrExists or ErrRemoving, or are
+// ErrClosed.
 func (f *Fleet) Create(ctx context.Context, id string, o StartOptions) (*Instance, error) {
 	generated := id == ""
 	if generated {
@@ -165,7 +167,9 @@ func hasID(id string) func(*Instance) bool {
 
 // CloseDesktops ends all desktops, live views and recordings for good, and waits for
 // that. It keeps the state directory, for a program that has files of its own in it to
-// close. It may be called more than once, and returns the same error.
+// close. It may be called more than once, and returns the same error: of closing
+// recordings and networks, of removing files, or a *desktop.DeadlineError. Failures to
+// stop a desktop are logged.
 func (f *Fleet) CloseDesktops() error { return f.end() }
 
 func (f *Fleet) closeDesktops() error {
@@ -186,8 +190,8 @@ func (f *Fleet) closeDesktops() error {
 	return errors.Join(append(errs, f.networks.close())...)
 }
 
-// Close calls CloseDesktops and gives up the state directory. It may be called more
-// than once.
+// Close calls CloseDesktops, which it waits for, and gives up the state directory. It
+// returns the errors of both. It may be called more than once.
 func (f *Fleet) Close() error {
 	f.stateDir.BeginClose()
 	return errors.Join(f.CloseDesktops(), f.stateDir.release())

@@ -91,7 +91,8 @@ type Status struct {
 	// Desktop is the desktop while it runs. Otherwise it is nil.
 	Desktop Desktop
 
-	// Err is the error of the latest start. It is nil if that succeeded.
+	// Err is the error of the latest start. It is nil if that succeeded or was stopped,
+	// and after Stop.
 	Err error
 }
 
@@ -124,9 +125,14 @@ func (in *Instance) Status() Status {
 // Start starts the desktop unless it runs. All callers that wait for a start get its
 // result, and the options of the first one apply.
 //
-// It blocks until the desktop runs, for 45 s at most, or ctx ends: the start goes on
-// then, until Stop. The error is that of Config.Start, wraps ErrStopped or ErrNotFound,
-// or is ErrClosed or a *desktop.DeadlineError.
+// It waits for a stop under way, and then blocks until the desktop runs or ctx ends. If
+// ctx ends, Start returns its error and the start goes on, until Stop. A start fails with
+// a *desktop.DeadlineError after 45 s. A caller waits for a stop or a start for at most
+// 60 s.
+//
+// It returns the error of Config.Start or StateDir.Claim, an *InvalidError if another user
+// could replace Desktop.StateDir, or ErrClosed. The error wraps ErrStopped if Stop was
+// called meanwhile, and ErrNotFound after Delete.
 func (in *Instance) Start(ctx context.Context, o StartOptions) error {
 	if o.Desktop.StateDir != "" {
 		dir, err := filepath.Abs(o.Desktop.StateDir)
@@ -241,8 +247,9 @@ func (in *Instance) endStart(change *transition, d Desktop, err error) {
 // Stop ends the desktop, its live view and its recordings, and forgets the error of the
 // latest start. It does not stop a start that is asked for later.
 //
-// It blocks until the desktop has ended or ctx ends: the stop goes on then. Failures of
-// the end are logged. The error is that of ctx, or a *desktop.DeadlineError after 60 s.
+// It blocks until the desktop has ended. It returns nil if the desktop does not run, and
+// does not return failures of the stop, which are logged. It returns the error of ctx if
+// that ends, and a *desktop.DeadlineError after 60 s: the stop goes on then.
 func (in *Instance) Stop(ctx context.Context) error {
 	for {
 		in.mu.Lock()

@@ -49,7 +49,8 @@ func (in *Instance) markGenerated() error {
 // desktop alone. Sweep also removes the files of desktops whose ids a Fleet chose, and
 // keeps their recordings. Files that cannot be removed are logged.
 //
-// It claims the state directory and fails as StateDir.Claim does.
+// It claims the state directory and fails as StateDir.Claim does. It also returns the
+// errors of ending processes, with the number of processes that it ended.
 func (f *Fleet) Sweep() (int, error) {
 	dir, err := f.stateDir.Claim()
 	if err != nil {

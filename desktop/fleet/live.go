@@ -75,8 +75,9 @@ func (n *networks) sharing() *webrtc.TCP {
 }
 
 // Stream returns the live view of the running desktop, and starts it if there is none.
-// It lives until StopStream or Stop. The error is a *StateError, wraps ErrNoLiveView, or
-// is that of webrtc.Start or webrtc.NewNetwork.
+// It lives until StopStream or Stop; ctx bounds only the start. It returns a *StateError
+// if the desktop does not run, an error that wraps ErrNoLiveView, or the error of
+// webrtc.Start or webrtc.NewNetwork.
 func (in *Instance) Stream(ctx context.Context) (*webrtc.Streamer, error) {
 	d, err := in.Desktop()
 	if err != nil {

@@ -103,17 +103,18 @@ func (r *recordings) discard() error {
 }
 
 // Recordings returns the store of the desktop's recordings, including recordings that
-// earlier programs made. The Fleet closes it. The first call opens it: it claims the state directory,
-// unless Config.RecordingsDir is set, and repairs unfinished recordings in the
-// background. The error is that of StateDir.Claim or recording.Open, or wraps
-// recording.ErrClosed after Delete and Close.
+// earlier programs made. The Fleet closes it. The first call opens it: it claims the state
+// directory, unless Config.RecordingsDir is set, and repairs unfinished recordings in the
+// background. It blocks and fails as StateDir.Claim and recording.Open do. After Delete
+// and Close the error wraps recording.ErrClosed.
 func (in *Instance) Recordings(ctx context.Context) (*recording.Store, error) {
 	return in.recordings.store(ctx)
 }
 
 // Record starts a recording of the running desktop, which ends with the desktop at the
-// latest. Several may run at a time. If cfg has no FrameRate, it is that of the latest
-// start. The error is a *StateError, wraps ErrNoRecording, or is that of Recordings or
+// latest. Several may run at a time. If cfg has no FrameRate, the recording has
+// StartOptions.RecordingFrameRate of the latest start. It returns a *StateError if the
+// desktop does not run, an error that wraps ErrNoRecording, or the error of Recordings or
 // recording.Store.Start.
 func (in *Instance) Record(ctx context.Context, cfg recording.Config) (*recording.Recording, error) {
 	return in.record(ctx, cfg, false)

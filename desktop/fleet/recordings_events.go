@@ -46,10 +46,11 @@ func (r *recordings) notify(info recording.Info) {
 	}
 }
 
-// Changed returns a channel that receives when Take may return changes.
+// Changed returns a channel that receives when Take may return changes. Close does not
+// close the channel.
 func (s *RecordingSubscription) Changed() <-chan struct{} { return s.changed }
 
-// Take returns the changes since the last call, without blocking.
+// Take returns the changes since the last call, or nil. It does not block.
 func (s *RecordingSubscription) Take() []RecordingChange {
 	s.recordings.subscribing.Lock()
 	defer s.recordings.subscribing.Unlock()
@@ -58,7 +59,7 @@ func (s *RecordingSubscription) Take() []RecordingChange {
 	return changes
 }
 
-// Close ends the subscription.
+// Close ends the subscription. It may be called more than once.
 func (s *RecordingSubscription) Close() {
 	r := s.recordings
 	r.subscribing.Lock()

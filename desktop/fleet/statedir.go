@@ -75,8 +75,9 @@ func stateHome() (string, error) {
 // Claim makes the directory this program's own until the Fleet is closed, and returns
 // its path. The first call creates and locks it, with permissions for this user only.
 // It blocks for up to 30 s while the program that has the directory is closing. It
-// returns ErrInUse if another program uses the directory, and ErrClosed if BeginClose
-// was called before the directory was claimed.
+// returns ErrInUse if another program uses the directory, ErrClosed if BeginClose was
+// called before the directory was claimed, and another error if the directory cannot be
+// created or locked.
 func (d *StateDir) Claim() (string, error) {
 	at, err := d.claim()
 	return at.dir, err
