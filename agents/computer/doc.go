@@ -16,11 +16,11 @@
 //
 // Models return coordinates in pixels of the picture that they get, and shrink large pictures.
 // So the tools scale pictures to a size that models do not shrink ([Config]), and the desktop's
-// Observation maps coordinates back to the screen. Every result has the picture's size.
+// Observation maps coordinates back to the screen. Every picture comes with its size.
 // Coordinates are in the last picture of the whole screen, never in a picture of zoom.
 //
-// Each tool that acts returns a new picture after the screen has stopped changing, unless the
-// parameter screenshot is false.
+// Each tool that acts returns a new picture after the screen has stopped changing, or after two
+// seconds, unless the parameter screenshot is false.
 //
 // The actor of an action is the desktop.Actor of the context, or else [Config.Actor], or else an
 // agent with the name of the MCP client.

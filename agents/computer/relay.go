@@ -32,8 +32,9 @@ type Relay struct {
 	Version string
 }
 
-// Run is like [Server.Run]. If the other server cannot be reached, the result of a call is
-// an error, and the next call tries again.
+// Run is like [Server.Run]. It connects to the other server at the first request about
+// tools. If that server cannot be reached, the result of a call is an error, and the next
+// request tries again. Run does not return that error.
 func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	defer base.CloseIdleConnections()

@@ -80,11 +80,13 @@ var _ Desktop = (*desktop.Desktop)(nil)
 
 // Config configures a [Server]. The zero value suits common models.
 type Config struct {
-	// MaxEdge bounds the longest edge of a picture. Zero: 1568, since common models
-	// shrink larger pictures.
+	// MaxEdge bounds the longest edge of a picture: 64 to desktop.MaxWidth. Zero: 1568,
+	// since common models shrink larger pictures. Pictures are not shrunk to less than a
+	// tenth of the screen's edges.
 	MaxEdge int
 
-	// MaxPixels bounds the area of a picture. Zero: 1 150 000, for the same reason.
+	// MaxPixels bounds the area of a picture: 4096 or more. Zero: 1 150 000, for the same
+	// reason.
 	MaxPixels int
 
 	// MaxBytes bounds the size of a PNG. A larger picture is sent as JPEG. Zero: 256 KiB.
@@ -144,7 +146,8 @@ const instructions = "These tools see and use a graphical desktop. Take a screen
 	"Tools that act answer with a new screenshot; pass screenshot: false to go on without looking, or give several actions to the tool computer in one call. " +
 	"Zoom in before you read or hit something small."
 
-// NewServer returns an MCP server of a desktop. It returns an error if cfg is invalid.
+// NewServer returns an MCP server of a desktop. It does not call the desktop. It returns an
+// error if MaxEdge or MaxPixels of cfg is out of its range.
 func NewServer(d Desktop, cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -175,8 +178,8 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 }
 
 // ServeHTTP serves the streamable HTTP transport without sessions: it answers a POST with
-// one JSON document, and other methods with 405. It checks neither tokens nor origins. A
-// call ends with the context of its request.
+// one JSON document, and other methods with 405. It accepts requests of up to 8 MiB. It
+// checks neither tokens nor origins. A call ends with the context of its request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.web.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 }
@@ -198,8 +201,8 @@ func withRequest(ctx context.Context) (_ context.Context, stop func()) {
 
 // Run serves one client that sends one JSON object per line, until the end of in or ctx. At
 // the end of in it waits up to four seconds for the answers to earlier requests, and
-// returns nil. It closes in and out. A line that is not a message is answered with an
-// error.
+// returns nil. At the end of ctx it returns the error of ctx. It closes in and out. It
+// answers a line that is not a message with an error.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	return ended(s.mcp.Run(ctx, stdio{in, out}))
 }
