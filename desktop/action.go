@@ -147,7 +147,7 @@ type ButtonPress struct {
 
 // Drag moves along a path with a button held.
 type Drag struct {
-	Path        []Point // at least two
+	Path        []Point // 2 to 10 000 points
 	Button      Button  // empty: left
 	Modifiers   []string
 	Observation string
@@ -156,15 +156,15 @@ type Drag struct {
 // Scroll turns the wheel.
 type Scroll struct {
 	At          *Point // nil: where the pointer is
-	DX, DY      int    // in clicks; DX > 0 is right, DY > 0 is down
+	DX, DY      int    // in clicks, at most 1000, not both zero; DX > 0 is right, DY > 0 is down
 	Modifiers   []string
 	Observation string
 }
 
-// Type types text into the window that has the focus.
+// Type is text to type into the window that has the focus.
 type Type struct {
-	Text   string
-	Delay  time.Duration // between characters
+	Text   string        // 1 byte to 1 MiB
+	Delay  time.Duration // between characters; at most 10 s
 	Secret bool          // keeps the text out of events and logs
 }
 

@@ -12,10 +12,13 @@ import (
 )
 
 // Clipboard reads a selection as contentType: TypeText or TypePNG. An empty sel is the
-// clipboard, and an empty contentType is TypeText. The caller must not modify the data. It returns ErrNoClipboardContent if
-// there is nothing of that type. Selections are read one at a time. For a viewer, or the
-// person of [WithPerson], content of more than 1 MiB is an error, because clients of
-// viewers fetch it without being asked.
+// clipboard, and an empty contentType is TypeText. The caller must not modify the data.
+// Selections are read one at a time.
+//
+// It returns ErrNoClipboardContent if there is nothing of that type. It fails if the
+// program that has the content does not answer for ten seconds, or if there are more than
+// 32 MiB. For a viewer, or the person of [WithPerson], the limit is 1 MiB, because clients
+// of viewers fetch content without being asked.
 func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType string) (Content, error) {
 	sel = cmp.Or(sel, Clipboard)
 	name, err := selectionName(sel)
@@ -50,7 +53,8 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 const maxViewed = 1 << 20
 
 // SetClipboard puts content on the selections, or on the clipboard if there are none. It
-// stays there until a program copies something else, or the desktop ends.
+// stays there until a program copies something else, or the desktop ends. It returns an
+// *InvalidError if the data is not of its type, or larger than 32 MiB.
 func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) error {
 	contentType, err := checkType(c.Type)
 	switch {

@@ -14,8 +14,9 @@ const (
 	DefaultWidth  = 1440
 	DefaultHeight = 900
 	DefaultDPI    = 96
-	// MaxWidth and MaxHeight bound every desktop. An X screen's sizes are 16-bit
-	// signed numbers (X11 protocol, section 8, "Connection Setup").
+	// MaxWidth and MaxHeight bound every desktop, which also has at most 1<<26 pixels.
+	// An X screen's sizes are 16-bit signed numbers (X11 protocol, section 8,
+	// "Connection Setup").
 	MaxWidth  = 16384
 	MaxHeight = 16384
 )
@@ -148,7 +149,7 @@ type State string
 // The states of a desktop.
 const (
 	StateStarting State = "starting" // the X server or the window manager is not ready yet
-	StateActive   State = "active"   // every call works
+	StateActive   State = "active"   // every part works; PulseAudio does not count
 	StateFailed   State = "failed"   // a part died and is being restarted; see LastError
 	StateStopping State = "stopping" // Close is under way
 	StateInactive State = "inactive" // closed
@@ -164,7 +165,7 @@ type Status struct {
 	Size      Size
 	DPI       int
 	StartedAt time.Time // of the present X server
-	Restarts  int       // how often the X server or the window manager was restarted
+	Restarts  int       // how often a part was restarted, or the keyboard restored; without PulseAudio
 	LastError *Failure  // the latest failure; nil: none
 	Processes []Process
 	LogPath   string

@@ -67,8 +67,10 @@ type lifecycle struct {
 // Start runs a desktop and returns when its window manager is ready. ctx bounds only the
 // start. The desktop lives until Close.
 //
-// It returns a *MissingError if Xvfb, openbox or dbus-daemon is not installed, and an
-// *InvalidError if cfg is invalid.
+// It returns a *MissingError if Xvfb, openbox or dbus-daemon is not installed, an
+// *InvalidError if cfg is invalid, the error of ctx if that ends first, and a
+// *DeadlineError after 30 s. It also fails if another desktop uses Config.StateDir, or if
+// a program of the desktop does not start: the error then has the end of its output.
 func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -85,6 +87,9 @@ func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 // Attach uses the X display of another program, such as ":0", instead of starting one.
 // Close ends the programs that were launched through the Desktop, but not the X server
 // and the window manager. Size, MaxSize, DPI, Display and Background of cfg are not used.
+//
+// It blocks as Start does. It returns an *InvalidError if cfg is invalid, and fails if it
+// cannot connect to the display.
 func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -195,8 +200,9 @@ func (p *programs) unshare() error {
 }
 
 // Close releases held keys and buttons, ends the desktop and all programs on it, and
-// waits for that. Calls under way return ErrClosed. It may be called more than once and
-// from any goroutine, but not from Config.Policy.
+// waits for that. Calls under way return ErrClosed. Close may be called more than once and
+// from any goroutine, but not from Config.Policy. Every call waits for the end of the first
+// and returns its error: programs that did not end, or files that could not be cleaned up.
 func (d *Desktop) Close() error {
 	d.closeOnce.Do(func() {
 		d.closeErr = d.close()

@@ -9,7 +9,9 @@
 // Listen returns the sound of the programs, from a PulseAudio of the desktop's own.
 //
 // A Screenshot is an Observation. A pointer action with its ID takes coordinates in the
-// picture, whatever its scale or region.
+// picture, whatever its scale or region. A point beyond the right or bottom edge of the screen
+// means the edge. A negative point, and a point outside the picture, are an *InvalidError.
+// Pointer actions return the position of the pointer after the action.
 //
 // # Lifetime
 //
@@ -18,15 +20,19 @@
 // the kernel ends the desktop's own programs. The next Start with the same StateDir, or Sweep,
 // ends the launched ones.
 //
-// An X server, window manager, D-Bus daemon or PulseAudio that dies is replaced, and so is an X
-// server that does not answer for 10 s after a call timed out. Meanwhile, all calls but Listen
-// return ErrRestarting. Status and Subscribe report it. Windows end with their X server, without
-// an event for each window.
+// An X server, window manager, D-Bus daemon or PulseAudio that dies is replaced. So is a window
+// manager that does not answer for 10 s, and an X server that does not after a call timed out.
+// Status and Subscribe report it. While there is no X server, calls that need one return
+// ErrRestarting, but Feed.Next and FollowCursor wait.
+// While there is no window manager, calls about windows return ErrRestarting. Windows end with
+// their X server, without an event for each window.
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine. Screenshots and queries run concurrently. Inputs
-// run one at a time. Every call has a deadline of its own in addition to that of its context.
+// run one at a time. A call returns a *DeadlineError after its own limit, also if its context
+// has a later deadline or none: 5 s for queries, windows and Resize, 10 s for other input, 15 s
+// for the clipboard, and 30 s for Start. Screenshot, Settle, Type and Launch describe theirs.
 //
 // Keys wait for up to 3 s until the window manager has handled the clicks and chords before them,
 // so that they go to the window that these selected. Input, and reading the clipboard, also wait
@@ -37,8 +43,10 @@
 //
 // # Errors
 //
-// The Err variables. *InvalidError, *MissingError, *DeadlineError, *InterruptedError and
-// *ControlHeldError wrap some of them and say more.
+// The Err variables, which errors wrap: test with errors.Is. *InvalidError, *MissingError,
+// *DeadlineError, *InterruptedError and *ControlHeldError wrap some of them and say more. Every
+// input can return a *ControlHeldError, and the error of Config.Policy. A call whose context is
+// cancelled returns an error that wraps context.Canceled or, for an input, an *InterruptedError.
 //
 // # Requirements
 //

@@ -9,10 +9,10 @@ import (
 
 // Errors that a caller may branch on, with errors.Is.
 var (
-	// ErrClosed is returned by every method after Close.
+	// ErrClosed is returned by calls after Close or during it, except Close.
 	ErrClosed = errors.New("desktop is closed")
-	// ErrRestarting is returned while a part of the desktop that died is being
-	// restarted. The caller may try again shortly.
+	// ErrRestarting is returned while the X server, which died, is being restarted and,
+	// by calls about windows, the window manager. The caller may try again shortly.
 	ErrRestarting = errors.New("desktop is restarting")
 	// ErrInvalid is wrapped by every *InvalidError.
 	ErrInvalid = errors.New("invalid argument")
@@ -26,12 +26,14 @@ var (
 	ErrWindowNotFound = errors.New("window not found")
 	// ErrNoFocusedWindow is returned when no window has the focus.
 	ErrNoFocusedWindow = errors.New("no window has the focus")
-	// ErrAppNotFound is returned by Launch for a program that is not on PATH.
+	// ErrAppNotFound is returned by Launch for a program that is not on PATH, or not at
+	// its absolute path.
 	ErrAppNotFound = errors.New("application not found")
 	// ErrNoClipboardContent is returned when the clipboard holds nothing of
 	// the wanted type.
 	ErrNoClipboardContent = errors.New("clipboard holds nothing of that type")
-	// ErrUnsupported is returned for calls that this desktop does not support.
+	// ErrUnsupported is returned for calls that this desktop does not support, such as
+	// Resize and Listen after Attach, and Open without xdg-open.
 	ErrUnsupported = errors.New("not supported by this desktop")
 )
 
@@ -46,7 +48,7 @@ func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
 // Unwrap makes errors.Is(err, ErrInvalid) true.
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
-// MissingError names the programs that Start did not find. It wraps
+// MissingError names the programs that Start or Listen did not find. It wraps
 // ErrMissingPrograms.
 type MissingError struct {
 	Programs []string

@@ -96,9 +96,10 @@ type Subscription struct {
 	done      chan struct{}
 }
 
-// Subscribe delivers the events after the one with that Seq or, for 0, future events. If
-// more than 1024 events wait for the reader, it drops the oldest and delivers an EventGap
-// with their number.
+// Subscribe delivers the events after the one with that Seq. It delivers future events only
+// if after is 0, or greater than the newest Seq. If more than 1024 events wait for the
+// reader, or came after that Seq, it drops the oldest and delivers an EventGap with their
+// number. It does not block. The caller must close the subscription.
 func (d *Desktop) Subscribe(after uint64) *Subscription { return d.events.subscribe(after) }
 
 func (l *eventLog) subscribe(after uint64) *Subscription {
@@ -144,9 +145,9 @@ func (s *Subscription) deliver(seq uint64) {
 // the last event of Finish, or by Close.
 func (s *Subscription) Events() <-chan Event { return s.events }
 
-// Finish has the subscription end after the newest event of now, which includes the typing
-// of a person until now. It does not wait, and may be called more than once. The caller must
-// still call Close.
+// Finish ends the subscription after the newest event at the time of the call, which
+// includes a person's typing before the call. It does not wait, and may be called more than
+// once. The caller must still call Close.
 func (s *Subscription) Finish() {
 	s.finishing.Do(func() {
 		s.log.mu.Lock()

@@ -46,9 +46,9 @@ type Feed struct {
 // Feed begins to follow the screen. The caller must close it.
 func (d *Desktop) Feed() *Feed { return &Feed{d: d} }
 
-// Next returns the screen when it differs from the last Next. The first Next returns
-// immediately. If the X server dies, Next waits for the next one. The error is that of
-// ctx, or [ErrClosed].
+// Next blocks until the screen differs from the frame of the last Next, and returns it. The
+// first Next does not wait for a change. If the X server dies, Next waits for the next one.
+// It returns the error of ctx if that ends, and [ErrClosed] after Close of the Desktop.
 func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	f.release()
 	noticed := time.Now()

@@ -40,7 +40,7 @@ func (p *pendingInputs) begin(ctx context.Context, a Actor) (_ context.Context, 
 	}
 }
 
-// interrupt ends the inputs of the actors for which which returns true.
+// interrupt ends the inputs of all actors that which selects.
 func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

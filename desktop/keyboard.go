@@ -27,8 +27,14 @@ const (
 )
 
 // Type types any Unicode text into the window that has the focus. A line feed is Return,
-// and a tab is Tab. If Type fails after it began, its error has the number of characters
-// that were typed.
+// and a tab is Tab.
+//
+// It blocks until all keys are sent, or for at most 30 s, and Type.Delay and 50 ms for each
+// character: an hour in all. If Type fails after it began, its error has the number of
+// characters that were typed, unless the X server hangs. The error is a *DeadlineError
+// after that time, and an *InterruptedError if ctx is cancelled. Typing that may take
+// longer than a second also ends with an *InterruptedError if another actor takes control
+// or calls ReleaseAll.
 func (d *Desktop) Type(ctx context.Context, t Type) error {
 	switch {
 	case t.Text == "":
@@ -67,7 +73,8 @@ func beginning(text string, n int) string {
 	return string([]rune(text)[:maxEventText])
 }
 
-// Press presses and releases a key or a chord.
+// Press presses and releases a key or a chord. It returns an *InvalidError if Keys or
+// Modifiers name no key.
 func (d *Desktop) Press(ctx context.Context, p Press) error {
 	if p.Keys == "" {
 		return &InvalidError{"key", "must not be empty"}

@@ -19,8 +19,13 @@ import (
 const openPatience = 2 * time.Second
 
 // Launch starts a program on the desktop. The program, and what it starts, ends with the
-// desktop. If only the waiting of Launch.Wait fails, Launch returns the App, which runs,
-// and the error.
+// desktop. It returns ErrAppNotFound if there is no such program, and an *InvalidError if
+// Dir is not a directory.
+//
+// Without Launch.Wait it returns when the program has started, or a *DeadlineError after
+// 10 s. With Launch.Wait it then waits for up to 15 s. A program that shows no window in
+// that time is not an error: App.Window is zero. If only that wait fails, Launch returns
+// the App, which runs, and the error.
 func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	op := "launch " + l.App
 	child, err := d.launch(ctx, op, l)
@@ -162,8 +167,10 @@ func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
 	}
 }
 
-// Open opens a URL or a file with the program that the desktop's user has chosen for it.
-// It returns an *InvalidError if there is no such program.
+// Open opens a URL or a file with the program that the desktop's user has chosen for it. It
+// waits for up to 2 s for a window or a failure, and returns the App of xdg-open. It
+// returns an *InvalidError if xdg-open fails in that time, for example because there is no
+// such program, and ErrUnsupported if xdg-open is not installed.
 func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	switch {
 	case strings.TrimSpace(target) == "":

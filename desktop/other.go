@@ -89,7 +89,8 @@ func (p *Pictures) number(next *picture.Image) {
 }
 
 // Take makes a picture of what the screen showed last. If o asks for the crosshair or the
-// pointer's image, it draws the crosshair at pointer. It does not wait as o.Settle says.
+// pointer's image, it draws the crosshair at pointer. It ignores o.Settle. It returns
+// ErrRestarting before the first Show.
 func (p *Pictures) Take(ctx context.Context, o ScreenshotOptions, pointer Point) (*Screenshot, error) {
 	o, err := o.withDefaults()
 	if err != nil {

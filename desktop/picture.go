@@ -24,19 +24,22 @@ const (
 
 // ScreenshotOptions describe a picture. The zero value is the whole screen as PNG.
 type ScreenshotOptions struct {
-	Region  *Rect // nil: the whole screen; cut to the screen
-	Format  Format
+	Region  *Rect   // nil: the whole screen; cut at the right and bottom edges
+	Format  Format  // empty: PNG
 	Quality int     // 1-100, of JPEG; zero: 85
 	Scale   float64 // 0.1-1; zero: 1
 	Cursor  CursorStyle
 
-	// IfChangedSince is an observation's ID. If the picture would be the same, it is
-	// not made, and Screenshot.Unchanged is true.
+	// IfChangedSince is an observation's ID. If the picture would be the same, Screenshot
+	// makes none, and Screenshot.Unchanged is true. Another ID has no effect.
 	IfChangedSince string
 
-	// Settle is how long the screen must not have changed before the picture is taken.
-	// It waits for that at most SettleTimeout. Zero: 5 s.
-	Settle        time.Duration
+	// Settle is how long the screen must not have changed before the picture is taken, at
+	// most one minute. Zero: Screenshot does not wait.
+	Settle time.Duration
+
+	// SettleTimeout is how long Screenshot waits for that, at most five minutes. It then
+	// takes the picture of a screen that changes. Zero: 5 s.
 	SettleTimeout time.Duration
 }
 

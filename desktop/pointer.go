@@ -24,12 +24,12 @@ func (d *Desktop) Pointer(ctx context.Context) (Pointer, error) {
 	})
 }
 
-// Move moves the pointer. A position beyond the screen's edge means the edge.
+// Move moves the pointer, to the edge if At is beyond the right or bottom edge.
 func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
 	return d.point(ctx, "move", &m.At, m.Observation, m.Modifiers, &Action{Name: ActionMove}, nil)
 }
 
-// Click presses and releases a button Count times.
+// Click moves to At, if that is set, and presses and releases a button Count times.
 func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
 	if c.Count == 0 {
 		c.Count = 1

@@ -15,7 +15,9 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// Screenshot takes a picture of the screen, as it was at the call or later.
+// Screenshot takes a picture of the screen, as it was at the call or later. It blocks for
+// at most 30 s and ScreenshotOptions.SettleTimeout. It returns an *InvalidError if an
+// option is invalid, or if Region begins outside the screen.
 func (d *Desktop) Screenshot(ctx context.Context, o ScreenshotOptions) (*Screenshot, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -38,7 +40,8 @@ func (d *Desktop) Screenshot(ctx context.Context, o ScreenshotOptions) (*Screens
 }
 
 // Settle waits until the screen has not changed for quiet, at most for timeout. It returns
-// false if the screen still changes then, for example because a cursor blinks.
+// true if the screen stopped changing, and false if timeout passed first, for example
+// because a cursor blinks. quiet may be up to one minute, and timeout up to five.
 func (d *Desktop) Settle(ctx context.Context, quiet, timeout time.Duration) (bool, error) {
 	if err := checkSettle(quiet, timeout); err != nil {
 		return false, err

@@ -120,7 +120,7 @@ func (p *programs) serverCredential() *syscall.Credential {
 }
 
 // serverPeer describes the X server's process, because another user could replace the
-// socket by that of another process. It is nil, for any process, without another user.
+// socket by the socket of another process. It is nil, for any process, without another user.
 func (p *programs) serverPeer(s *session) *unix.Ucred {
 	c := p.serverCredential()
 	if c == nil || s.xserver == nil {

@@ -78,7 +78,8 @@ func newListener(s *sound) *Listener {
 // Pieces without a pause between them are exactly 20 ms apart, and never less. A Listener
 // that is more than two seconds behind drops the oldest pieces.
 //
-// The error is that of ctx or, after Close of the Listener or the Desktop, [ErrClosed].
+// It returns the error of ctx if that ends, and [ErrClosed] after Close of the Listener or
+// the Desktop.
 func (l *Listener) Next(ctx context.Context) (Sound, error) {
 	select {
 	case next := <-l.queue: // also after Close

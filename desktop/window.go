@@ -14,7 +14,8 @@ const (
 	leastHeight = 80
 )
 
-// Windows lists the top-level windows that pass the filter, of the first 512.
+// Windows lists the top-level windows that pass the filter, in the order in which they were
+// opened. It looks at the first 512.
 func (d *Desktop) Windows(ctx context.Context, filter WindowFilter) ([]Window, error) {
 	return call(ctx, &d.lifecycle, "list windows", queryLimit, func(ctx context.Context, s *session) ([]Window, error) {
 		if err := s.managed(); err != nil {
@@ -50,13 +51,18 @@ func (d *Desktop) FocusedWindow(ctx context.Context) (Window, error) {
 }
 
 // FocusWindow raises a window and gives it the focus.
+//
+// Like all actions on a window, it returns ErrWindowNotFound if there is no such window.
+// It waits for the effect for about a second and returns the window as it is then. A
+// program or window manager that does not comply is not an error.
 func (d *Desktop) FocusWindow(ctx context.Context, id WindowID) (Window, error) {
 	return d.window(ctx, ActionFocusWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Focus(ctx, x11.Window(id))
 	})
 }
 
-// MoveWindow moves a window so that its content's top left corner is at p.
+// MoveWindow moves a window so that its content's top left corner is at p, unless the window
+// manager moves it elsewhere, for example to keep it on the screen.
 func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window, error) {
 	if p.X < -1<<15 || p.X >= 1<<15 || p.Y < -1<<15 || p.Y >= 1<<15 {
 		return Window{}, &InvalidError{"x", "coordinates must be between -32768 and 32767"}
@@ -78,7 +84,7 @@ func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Win
 }
 
 // CloseWindow asks a window to close, as its close button does. It returns nil if the
-// window stays, because the program asks its user first.
+// window stays for two seconds, for example because the program asks its user first.
 func (d *Desktop) CloseWindow(ctx context.Context, id WindowID) error {
 	_, err := d.window(ctx, ActionCloseWindow, id, &Action{}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return x11.WindowInfo{}, w.Close(ctx, x11.Window(id))

@@ -30,7 +30,7 @@ type Launch struct {
 	Args []string // without the name
 	Env  []string // added, as "NAME=value"
 	Dir  string   // empty: the desktop's HOME
-	Wait bool     // wait until its first window is mapped, it exits, or 15 s are over
+	Wait bool     // wait until its first window is mapped, it and its descendants exit, or 15 s are over
 }
 
 // App is a launched program.
