@@ -21,11 +21,11 @@
 // ends the launched ones.
 //
 // An X server, window manager, D-Bus daemon or PulseAudio that dies is replaced. So is a window
-// manager that does not answer for 10 s, and an X server that does not after a call timed out.
-// Status and Subscribe report it. While there is no X server, calls that need one return
-// ErrRestarting, but Feed.Next and FollowCursor wait.
-// While there is no window manager, calls about windows return ErrRestarting. Windows end with
-// their X server, without an event for each window.
+// manager that does not answer for 10 s, and an X server that does not answer for 10 s after a
+// call timed out. Status and Subscribe report it. While there is no X server, calls that need
+// one return ErrRestarting, but Feed.Next and FollowCursor wait. While there is no window
+// manager, calls about windows return ErrRestarting. Windows end with their X server, without an
+// event for each window.
 //
 // # Concurrency
 //
