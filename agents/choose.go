@@ -18,8 +18,9 @@ const (
 	categoryThought = "thought_level"
 )
 
-// SetMode sets one of the agent's modes for a session. It returns an [InvalidError] if the
-// agent has no such mode.
+// SetMode sets one of the agent's modes for a session, and waits for the agent's answer. It
+// restores the session if its process has ended. It returns an [InvalidError] if the agent
+// has no such mode, and otherwise the errors of [Host.Prompt] and [ResponseError].
 func (h *Host) SetMode(ctx context.Context, id, mode string) error {
 	return h.set(ctx, id, categoryMode, mode)
 }

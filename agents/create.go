@@ -63,8 +63,11 @@ func ownServer(session string) string { return "ses-" + session }
 func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, ownServer(row.ID)) }
 
 // CreateSession makes a session with an id of the caller's choice, in a process of its own.
-// Other callers can use the session when its mode, model and thought level are set. If
-// CreateSession fails, the session's state is failed, and it can be made again.
+// CreateSession blocks until the agent is installed and started and the session's mode, model
+// and thought level are set. Until then other callers get [ErrSessionStarting].
+//
+// Invalid options and [ErrSessionExists] change nothing. After any other error the session's
+// state is failed, and the session can be made again.
 //
 // Errors: the errors of [Host.Post], [ErrSessionExists] and [ResponseError].
 func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (Session, error) {

@@ -78,8 +78,9 @@ const (
 )
 
 // Delete deletes an ACP server and ends its agent. It returns nil if there is no such server.
-// Delete may return shortly before the end of the agent. A new server of the same id starts
-// its agent after that end.
+// Delete waits for the end of the agent until ctx ends, but for less than two seconds. Then it
+// returns nil, and the agent ends later. A new server of the same id starts its agent after
+// that end.
 func (h *Host) Delete(ctx context.Context, id string) error {
 	s, err := h.find(ctx, id)
 	if errors.Is(err, ErrServerNotFound) {

@@ -45,6 +45,9 @@ type Host struct {
 // Start makes a host. It ends processes that an earlier host with the same log and StateDir
 // has left, and completes that host's records: its processes have ended, their questions
 // are cancelled, and sessions that were in a turn are interrupted. ctx bounds the call only.
+//
+// Errors: [InvalidError], errors of the log, and errors of the system, for example if the
+// user Config.RunAs does not exist.
 func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 	defer func() {
 		if err != nil {

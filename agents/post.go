@@ -32,8 +32,8 @@ type PostOptions struct {
 // an answer it waits, for at most 100 ms, until the streams that follow the server have
 // passed it on (see [Stream.Sent]). It does not wait for a stream that is behind.
 //
-// The end of ctx ends only the wait. The request continues, and its answer is among the
-// server's events.
+// The end of ctx ends only the wait, with the error of ctx. The request continues, and its
+// answer is among the server's events.
 //
 // Errors: [EnvelopeError], [ErrNotObject], [InvalidError], [ErrAgentNeeded],
 // [ConflictError], [StartError], [ExitedError], [TimeoutError], [RestoreError],
@@ -49,8 +49,9 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 	return answer, err
 }
 
-// Submit is like [Host.Post] but returns when the message is in the log. The caller takes
-// the answer from the server's events, which also tell of the end of the agent.
+// Submit is like [Host.Post] but returns when the message is in the log. It waits until the
+// agent is started, but not for the agent's answer. The caller takes the answer from the
+// server's events, which also report the end of the agent.
 func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte) error {
 	return h.pass(ctx, id, o, body, false, func(wait context.Context, p *agentProcess, c *call) error {
 		return p.awaitCommit(wait, c)

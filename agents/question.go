@@ -344,8 +344,12 @@ func (r Reply) result(q *question) ([]byte, error) {
 	return nil, &OptionError{r.Kinds, q.options}
 }
 
-// Answer answers the question with a public id. Only the first answer counts. Later ones get
-// [ErrRequestNotFound]. If the agent runs in another host, the error is an [ElsewhereError].
+// Answer answers the question with a public id, and returns when the answer is in the log.
+// Only the first answer counts. Later ones get [ErrRequestNotFound].
+//
+// It returns an [OptionError] if the agent offers no option of the kinds in r, an
+// [InvalidError] if r does not fit the question, and an [ElsewhereError] if the agent runs in
+// another host.
 func (h *Host) Answer(ctx context.Context, session, request string, r Reply) error {
 	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: request, Pending: true})
 	if err != nil {

@@ -103,9 +103,12 @@ type Turn struct {
 }
 
 // Prompt passes a prompt, a list of ACP's content blocks, to a session. It returns when the
-// prompt is in the log. If the session's process has ended, Prompt restores the session.
+// prompt is in the log, not when the turn ends. If the session's process has ended, Prompt
+// restores the session and waits for that.
 //
-// Errors: the errors of [Host.Post], [ErrSessionNotFound] and [ErrSessionEnded].
+// Errors: the errors of [Host.Post], [ErrSessionNotFound], [ErrSessionStarting] and
+// [ErrSessionEnded], which is also the error for a session that failed. If ctx ends first,
+// the prompt may still be passed on.
 func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*Turn, error) {
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(prompt, &blocks); err != nil || blocks == nil {
@@ -138,7 +141,11 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 	return turn, err
 }
 
-// Wait waits for the end of the turn and returns its result.
+// Wait waits for the end of the turn and returns the result of session/prompt. The end of ctx
+// ends only the wait. Wait may be called again, and by several goroutines.
+//
+// Errors: [ResponseError] for the agent's answer, the errors of [Host.Post], and the error of
+// ctx.
 func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 	raw, err := t.process.await(ctx, t.call)
 	if err != nil {
@@ -147,8 +154,10 @@ func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 	return resultOf("session/prompt", raw)
 }
 
-// Cancel ends the running turn of a session, if there is one, and cancels the agent's open
-// questions. It does not cancel a prompt that waits for the restoration of its session.
+// Cancel asks the agent to end the running turn of a session, and cancels the agent's open
+// questions. It returns when that is in the log and does not wait for the end of the turn.
+// It returns nil if no process has the session open, and [ErrSessionNotFound] if there is no
+// such session. It does not cancel a prompt that waits for the restoration of its session.
 func (h *Host) Cancel(ctx context.Context, id string) error {
 	p, err := h.processOfSession(ctx, id)
 	switch {

@@ -39,9 +39,12 @@ func failedBy(err error) failed {
 const stopWait = 2 * time.Second
 
 // Terminate ends a session permanently, and its process if no other session can be in there.
-// It removes the session's own skills from its folder's configuration. It does not wait for
-// an agent that does not answer. It stops a restoration of the session, whose callers get
-// [ErrSessionEnded].
+// It removes the session's own skills from its folder's configuration. It waits only a
+// few seconds for an agent that does not answer. It stops a restoration of the session, whose
+// callers get [ErrSessionEnded].
+//
+// It returns [ErrSessionNotFound] if there is no such session, and nil if the session has
+// ended.
 func (h *Host) Terminate(ctx context.Context, id string) error {
 	row, err := h.row(ctx, id)
 	if err != nil || row.State == eventlog.Ended {

@@ -39,7 +39,10 @@ type Stream struct {
 	behind bool  // no answer waits for the stream; guarded by server.followers.mu
 }
 
-// Follow follows an ACP server, or returns [ErrServerNotFound] or an [ElsewhereError].
+// Follow returns a stream of the events of an ACP server. It does not wait for events and
+// does not start the agent. The caller must close the stream. Follow returns
+// [ErrServerNotFound] if there is no such server, and an [ElsewhereError] if another host
+// runs it.
 func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error) {
 	s, err := h.find(ctx, id)
 	if err != nil {
@@ -78,9 +81,10 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 // Newest returns the newest event at the time of Follow.
 func (s *Stream) Newest() int64 { return s.newest }
 
-// Next waits for at least one event and returns the next ones. If another host with the
-// same log has taken over the server, the error is an [ElsewhereError] or
-// [ErrServerNotFound]. A stream of that host can continue after Seq.
+// Next waits for at least one event and returns the next ones. It returns [ErrClosed] if the
+// log is closed, and [context.Canceled] after Close. If another host with the same log has
+// taken over the server, the error is an [ElsewhereError] or [ErrServerNotFound]. A stream of
+// that host can continue after Seq.
 func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
 	if err := context.Cause(s.ended); err != nil {
 		return nil, err
@@ -108,5 +112,5 @@ func (s *Stream) Sent(seq int64) { s.server.followers.markSent(s, seq) }
 // stream began.
 func (s *Stream) Seq() int64 { return s.cursor.Seq() }
 
-// Close ends the stream.
+// Close ends the stream. A Next that waits returns [context.Canceled].
 func (s *Stream) Close() { s.release() }

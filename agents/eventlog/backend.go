@@ -12,37 +12,37 @@ type querier interface {
 	query(ctx context.Context, s statement, f func(scan func(...any) error) (bool, error)) error
 }
 
-// transaction is that of the writer: it sees what it did itself.
+// transaction is a transaction of the writer. It sees its own changes.
 type transaction interface {
 	querier
 
-	// exec runs statements, at once if the database is far away.
+	// exec runs statements, in one round trip with Postgres.
 	exec(ctx context.Context, all []statement) error
 
-	// changed runs a statement and tells how many rows it changed.
+	// changed runs a statement and returns how many rows it changed.
 	changed(ctx context.Context, s statement) (int64, error)
 
-	// position finds a stream, makes it if it is not there, and keeps other
-	// servers from appending to it until the end. Without wait it returns errTaken
-	// when that cannot be had at once.
+	// position finds a stream, makes it if it does not exist, and keeps other
+	// servers from appending to it until the end of the transaction. Without wait it
+	// returns errTaken if another server has the stream.
 	position(ctx context.Context, stream string, wait bool) (position, error)
 
-	// lock keeps other servers away from a record until the end. Without wait it
-	// returns errTaken when one of them has it.
+	// lock keeps other servers away from a record until the end of the transaction.
+	// Without wait it returns errTaken if another server has the record.
 	lock(ctx context.Context, kind, id string, wait bool) error
 
 	// finish runs the last statements, and lets other servers know, once that
 	// is committed, which streams have grown.
 	finish(ctx context.Context, all []statement, streams []string) error
 
-	// commit ends it. When that fails in a way that leaves open what happened,
-	// it finds out, for which it may take as long as ctx lets it.
+	// commit commits the transaction. If the connection breaks meanwhile, it finds
+	// out whether the transaction was committed, and tries that until ctx ends.
 	commit(ctx context.Context) error
 
 	rollback()
 }
 
-// position is where a stream goes on.
+// position is the end of a stream.
 type position struct {
 	id   int64 // stream.id
 	last int64
@@ -53,22 +53,22 @@ type backend interface {
 	begin(ctx context.Context) (transaction, error)
 	reader() querier
 
-	// snapshot calls f with a querier to which nothing changes.
+	// snapshot calls f with a querier that sees one state of the database.
 	snapshot(ctx context.Context, f func(querier) error) error
 
-	// shared says that others write as well.
+	// shared reports whether other programs write as well.
 	shared() bool
 
-	// uncertain says that it is being found out how a commit ended.
+	// uncertain reports whether the outcome of a commit is being found out.
 	uncertain() bool
 
-	// corrupt makes an error of what a row should not be.
+	// corrupt returns the error for an invalid row.
 	corrupt(error) error
 
 	close() error
 }
 
-// one asks for one row, which may not be there.
+// one reads one row. found is false if there is none.
 func one(ctx context.Context, q querier, s statement, dest ...any) (found bool, err error) {
 	err = q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 		found = true
@@ -88,15 +88,15 @@ func column[T any](ctx context.Context, q querier, s statement) (all []T, err er
 	return all, err
 }
 
-// retryError says why a transaction that did nothing wrong has to be done
-// again: a deadlock with another server's.
+// retryError reports a conflict with another server's transaction, such as a deadlock.
+// The transaction is to be tried again.
 type retryError struct{ err error }
 
 func (e *retryError) Error() string { return fmt.Sprintf("done again because of: %v", e.err) }
 
 func (e *retryError) Unwrap() error { return e.err }
 
-// errTaken is that of what another server is about to write. Who has written
-// something himself must not wait for that: it may be that the other one waits
-// for him, which Postgres notices after a second, and ends one of the two.
+// errTaken reports that another server is about to write a stream or record. A transaction
+// that has written must not wait for it: the other server may wait for this transaction.
+// Postgres would notice that deadlock after a second and end one of the two.
 var errTaken error = &retryError{errors.New("another server is writing there")}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Mode says what a commit waits for.
+// Mode is what a commit waits for.
 type Mode int
 
 const (
@@ -15,9 +15,9 @@ const (
 	Full Mode = iota
 
 	// Normal waits until the system has them: they survive kill -9 of the
-	// server, but the last ones may be lost with the machine. Several times
-	// faster with one writer. With Postgres, synchronous_commit=off, which
-	// survives kill -9 of this server but not that of Postgres.
+	// server, but the last ones may be lost with the machine. It is several times
+	// faster with one writer. With Postgres it is synchronous_commit=off: events
+	// survive kill -9 of this server but not of Postgres.
 	Normal
 )
 
@@ -29,10 +29,10 @@ type Config struct {
 	// Close.
 	DSN string
 
-	// Synchronous says what a commit waits for. Zero: [Full].
+	// Synchronous is the mode of commits. Zero: [Full].
 	Synchronous Mode
 
-	// Retention says what is dropped. Zero: nothing, ever.
+	// Retention bounds the events that are kept. Zero: all are kept.
 	Retention Retention
 
 	// BusyTimeout is how long a commit waits for another program that has
@@ -40,16 +40,16 @@ type Config struct {
 	BusyTimeout time.Duration
 
 	// Memory is about how many bytes of the newest events are kept in memory,
-	// of all streams together, for those who follow them. Zero: 64 MiB.
+	// of all streams together, for followers. Zero: 64 MiB.
 	Memory int
 
-	// Grown is called with each stream that this opening of the log has appended to,
-	// the position of its last event before, and the position now. All commits wait for
-	// it: it must be quick and must not call the log. Nil: none.
+	// Grown is called after each commit for each stream that this opening of the log has
+	// appended to, with the sequences of the stream's last event before the commit and
+	// now. All commits wait for it: it must be quick and must not call the log. Nil: none.
 	Grown func(stream string, before, last int64)
 
-	// Logger gets what no caller is told: a lost connection, a retention that failed.
-	// Nil: none.
+	// Logger gets errors that no caller gets, such as a lost connection or a retention
+	// that failed. Nil: none.
 	Logger *slog.Logger
 }
 
@@ -61,9 +61,9 @@ type Config struct {
 // session has an event of it any more, and its server is no more (see
 // [ReasonDeleted]) or has had another process since. Sessions stay.
 type Retention struct {
-	Events int           // so many
-	Bytes  int64         // so many, as the payloads came
-	Age    time.Duration // those that are younger
+	Events int           // the number of events
+	Bytes  int64         // the size of their payloads before compression
+	Age    time.Duration // the age of the oldest event
 
 	// Interval is how often it is enforced. Zero: each minute.
 	Interval time.Duration
@@ -109,10 +109,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Secrets names the environment variables that have a password for what dsn
-// names: PGPASSWORD and PGSSLPASSWORD of a Postgres (PostgreSQL documentation,
-// libpq, Environment Variables), none of a file, or of what [Open] refuses.
-// Children should not get them: with them they could write to the log.
+// Secrets returns the names of the environment variables that can have a password for the
+// database of a DSN: PGPASSWORD and PGSSLPASSWORD for Postgres (PostgreSQL documentation,
+// libpq, Environment Variables), and none for a file or for a DSN that [Open] refuses.
+// Child processes should not get them, because they could write to the log with them.
 func Secrets(dsn string) []string {
 	if postgres, _, err := split(dsn); err != nil || postgres == "" {
 		return nil
@@ -124,8 +124,8 @@ func Secrets(dsn string) []string {
 // a file whose name has the password.
 var parameters = []string{"host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "sslmode", "application_name"}
 
-// split tells what a DSN names: a Postgres URL, or a file, "" being none. It
-// may hold a password, so that no error repeats it.
+// split returns the Postgres URL or the file that a DSN names; both are "" for a log in
+// memory. No error repeats the DSN, because it may hold a password.
 func split(dsn string) (postgres, file string, err error) {
 	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
 		return dsn, "", nil

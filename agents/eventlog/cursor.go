@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Cursor is a place in a stream, from which a follower reads at its own pace.
+// Cursor is a position in a stream, from which a follower reads at its own pace.
 // It misses no event, delays no writer and costs nothing while it is not read. It
 // is for one goroutine at a time and need not be closed.
 type Cursor struct {
@@ -15,21 +15,23 @@ type Cursor struct {
 	seq    int64
 }
 
-// Follow returns a cursor behind a sequence of a stream, which may be empty as
-// yet. If that sequence is not reached yet, the cursor waits until it is passed.
+// Follow returns a cursor after a sequence of a stream. It does not block. The stream may
+// be empty. If the stream has not reached that sequence, [Cursor.Next] waits until it has
+// passed it.
 func (l *Log) Follow(stream string, after int64) *Cursor {
 	return &Cursor{l, stream, after}
 }
 
-// Seq is the sequence of the last event that Next has returned, or that which
-// Follow was given.
+// Seq returns the sequence of the last event that Next has returned, or the one that was
+// given to Follow.
 func (c *Cursor) Seq() int64 { return c.seq }
 
-// Next returns the events that follow, at least one and at most a page, and
-// waits for it if there is none yet. Events that retention has dropped are
-// skipped, which shows in the sequence. While Postgres is away it waits.
-// After an error, which moves nothing, it may be called again; that of a closed
-// log is [ErrClosed].
+// Next waits for at least one event and returns the next ones: at most 1000, and fewer if
+// their payloads are large. It skips events that retention has dropped, so their
+// sequences are missing. While Postgres is away it waits.
+//
+// It returns the error of ctx if ctx ends, and [ErrClosed] if the log is closed. An error
+// does not move the cursor, and Next may be called again.
 func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 	l := c.log
 	s := l.streams.acquire(c.stream)
@@ -60,7 +62,7 @@ func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// look returns the events that follow, or what tells when to look again.
+// look returns the next events, or a channel that is closed when there may be some.
 func (c *Cursor) look(ctx context.Context, s *stream) (events []Event, changed <-chan struct{}, err error) {
 	for {
 		if err := c.log.load(ctx, s); err != nil {
@@ -78,7 +80,7 @@ func (c *Cursor) look(ctx context.Context, s *stream) (events []Event, changed <
 	}
 }
 
-// pause waits until it is worth to look whether the database is back.
+// pause waits before the next attempt to reach the database.
 func (c *Cursor) pause(ctx context.Context) {
 	timer := time.NewTimer(250 * time.Millisecond)
 	defer timer.Stop()

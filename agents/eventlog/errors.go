@@ -7,57 +7,57 @@ import (
 )
 
 var (
-	// ErrClosed says that the log was closed before or during the call.
+	// ErrClosed is returned if the log was closed before or during the call.
 	ErrClosed = errors.New("event log is closed")
 
-	// ErrNotFound says that there is no such session, process or request.
+	// ErrNotFound is returned if there is no such session, process or request.
 	ErrNotFound = errors.New("not in the event log")
 
-	// ErrExists says that an event or the public id of a request would be there
-	// twice.
+	// ErrExists is returned by Commit if an event has the id of another event, or a
+	// request the public id of another request.
 	ErrExists = errors.New("already in the event log")
 
-	// ErrAnswered says that a request was answered or cancelled before.
+	// ErrAnswered is returned if a request was answered or cancelled before.
 	ErrAnswered = errors.New("the request is not open any more")
 
-	// ErrInUse says that another server has the database's file open. Stop that
-	// one, give this one another file, or use Postgres, which servers can share.
+	// ErrInUse is returned by Open if another server has the database's file open. Stop
+	// that server, use another file, or use Postgres, which servers can share.
 	ErrInUse = errors.New("another server uses this event log")
 
-	// ErrBusy says that another program, which is not a deskhand server, kept the database
-	// locked for longer than Config.BusyTimeout. Nothing was committed.
+	// ErrBusy is returned if another program, which is not a deskhand server, kept the
+	// database locked for longer than Config.BusyTimeout, or if a commit to Postgres
+	// conflicted with other servers too often. Nothing was committed.
 	ErrBusy = errors.New("the event log's database is locked by another program")
 
-	// ErrFull says that there is no space left for the log. Nothing was
-	// committed, what was there is intact, and commits succeed again once there
-	// is space.
+	// ErrFull is returned if there is no space left for the log. Nothing was committed.
+	// Earlier events are intact, and commits succeed again when there is space.
 	ErrFull = errors.New("no space left for the event log")
 
-	// ErrUnavailable says that Postgres could not be reached. Nothing was
+	// ErrUnavailable is returned if Postgres could not be reached. Nothing was
 	// committed.
 	ErrUnavailable = errors.New("the event log's database is unavailable")
 
-	// ErrUncertain says that the connection broke while a commit was under way
-	// and that the caller did not wait until it was known how that ended. See
-	// [UncertainError], too.
+	// ErrUncertain is returned if the connection to Postgres broke during a commit, and
+	// the caller's context ended before the outcome was known. TryCommit returns it as an
+	// [UncertainError], which can wait for the outcome.
 	ErrUncertain = errors.New("whether the event log committed is not known")
 )
 
-// InvalidError says what is wrong with an argument.
+// InvalidError reports an invalid argument.
 type InvalidError struct {
 	Field   string // "stream", "session.id", "dsn", ...
-	Problem string // what follows its name in a sentence: "must not be empty"
+	Problem string // the rest of the sentence that begins with Field: "must not be empty"
 }
 
 // Error implements error.
 func (e *InvalidError) Error() string { return e.Field + " " + e.Problem }
 
-// CorruptError says that a database is damaged, or that its file is missing while
+// CorruptError reports that a database is damaged, or that its file is missing while
 // its -wal file exists. In the second case it wraps [fs.ErrNotExist].
 // Nothing is written to such a database.
 type CorruptError struct {
 	Path string // of the file; empty with Postgres
-	Err  error  // what is wrong
+	Err  error  // the damage
 }
 
 // Error implements error.
@@ -75,7 +75,8 @@ func (e *CorruptError) Error() string {
 // Unwrap returns Err.
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// SchemaError says that neither this version nor an older one made a database.
+// SchemaError reports that a newer version of this program made a database, or that it is
+// not an event log.
 type SchemaError struct {
 	Database string // without its password
 	Version  int    // of the schema; 0: it is not an event log

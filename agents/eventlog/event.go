@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Direction says who sent something.
+// Direction is the sender of an event or a request.
 type Direction int
 
 // The senders.
 const (
 	Agent  Direction = iota // the agent's process
-	Client                  // somebody who uses it
+	Client                  // a client of the agent
 	Daemon                  // the server itself
 )
 
@@ -36,8 +36,8 @@ func (d Direction) String() string {
 // Event is one entry of a stream. It never changes once it is committed.
 type Event struct {
 	Stream  string    // "acp:" and a server's id, "ses:", "uni:" or "oc:" and a session's
-	Seq     int64     // from 1 on, never reused, step 1 but for [Tx.AppendMany]; Append sets it
-	ID      string    // of the event, everywhere; Append sets it when it is empty
+	Seq     int64     // from 1, never reused, in steps of 1 except after [Tx.AppendMany]; Append sets it
+	ID      string    // unique in the log; Append sets it if it is empty
 	At      time.Time // by the clock, which may be set back: the order is Seq's; Append sets it when it is zero
 	Process string    // the agent process that it belongs to; may be empty
 	Session string    // the session that it belongs to; may be empty
@@ -52,7 +52,8 @@ const (
 	maxPayload = 256 << 20 // bytes
 )
 
-// check says what is wrong with e, and completes it but for Seq.
+// check returns an error for an event that cannot be stored, and sets all empty fields
+// except Seq.
 func (e *Event) check(now time.Time) error {
 	if e.Stream == "" {
 		return &InvalidError{"event.stream", "must not be empty"}
@@ -117,7 +118,7 @@ func stamp(us int64) time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// asStored returns a time as it is read later, or that of missing if it is zero.
+// asStored returns a time as it will be read, or missing, likewise, if the time is zero.
 func asStored(t, missing time.Time) time.Time {
 	if t.IsZero() {
 		t = missing

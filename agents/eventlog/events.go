@@ -121,9 +121,10 @@ func (l *Log) eventsOf(ctx context.Context, q querier, stream string, s statemen
 	return events, nil
 }
 
-// Read returns the events of a stream after a sequence, oldest first: at most
-// limit (0: 1000; 1000 at most), and fewer when their payloads are large. None
-// means that there are no more. Events that retention has dropped are skipped.
+// Read returns the events of a stream after a sequence, the oldest first: at most limit
+// (0: 1000; at most 1000), and fewer if their payloads are large. It returns none only if
+// there are no more. It skips events that retention has dropped. It does not wait for
+// events or for Postgres: it returns [ErrUnavailable] if Postgres cannot be reached.
 func (l *Log) Read(ctx context.Context, stream string, after int64, limit int) ([]Event, error) {
 	if err := l.open(); err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func (l *Log) Read(ctx context.Context, stream string, after int64, limit int) (
 	return l.page(ctx, stream, after, limit)
 }
 
-// Last is the sequence of a stream's newest event; 0 if it has none.
+// Last returns the sequence of a stream's newest event, or 0 if it has none.
 func (l *Log) Last(ctx context.Context, stream string) (int64, error) {
 	if err := l.open(); err != nil {
 		return 0, err

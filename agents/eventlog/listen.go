@@ -11,28 +11,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The servers that share a database tell each other which streams have grown.
-// What they say is a reason to look and nothing more: who has not heard it
-// looks when the connection is back.
+// The servers that share a database notify each other of streams that have grown. A
+// notification only makes a server read the stream. A server that has missed some reads
+// all its streams when its connection is back.
 
 const (
 	// pingAfter is how long the listener's connection may be silent before it
 	// is tried.
 	pingAfter = 30 * time.Second
 
-	// maxNotified is how many streams a transaction announces by name. Beyond
-	// that, everybody looks after all of theirs.
+	// maxNotified is how many streams a transaction announces by name. If there are
+	// more, the other servers read all their streams.
 	maxNotified = 64
 )
 
-// channel is where the servers of a schema hear each other.
+// channel returns the name of the channel for notifications between servers of a schema.
 func (db *postgresDB) channel() string {
 	name := "deskhand_" + db.schema
 	return name[:min(len(name), 63)]
 }
 
-// connectEar makes the listener's connection, which also shows the others that
-// this server is alive.
+// connectEar makes the listener's connection. Its lock shows the other servers that this
+// server is alive.
 func (db *postgresDB) connectEar(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -84,7 +84,7 @@ func (db *postgresDB) ping(ctx context.Context) error {
 	return db.ear.Ping(ctx)
 }
 
-// listen brings what other servers append to the followers here.
+// listen passes events that other servers append to the followers in this server.
 func (l *Log) listen(ctx context.Context, db *postgresDB) {
 	wait := 50 * time.Millisecond
 	for ctx.Err() == nil {
@@ -96,7 +96,7 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 				continue
 			}
 			db.lost.found()
-			l.refresh(ctx, "") // what was not heard
+			l.refresh(ctx, "") // notifications may have been missed
 		}
 		wait = 50 * time.Millisecond
 		stream, err := db.hear(ctx)
@@ -114,14 +114,14 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 	}
 }
 
-// lostEar tells whether the others had the time to show that they are alive,
-// since what this server has lost they may have lost, too.
+// lostEar records when this server has lost its connection. The other servers may have
+// lost theirs at the same time, and need time to show that they are alive.
 type lostEar struct {
 	now  atomic.Bool
 	back atomic.Int64 // when it was found last, in Unix milliseconds; 0: never lost
 }
 
-// backTime is within what a server is back that can reach Postgres again.
+// backTime bounds the time in which a server connects again when it can reach Postgres.
 const backTime = 2 * time.Second
 
 func (e *lostEar) begin() { e.now.Store(true) }
@@ -144,18 +144,18 @@ func pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// refresh makes those who follow a stream look at it; all streams if it is "".
+// refresh publishes new events of a stream to its followers, or of all streams if name is "".
 func (l *Log) refresh(ctx context.Context, name string) {
 	for _, s := range l.streams.followed(name) {
 		if err := l.catchUp(ctx, s); err != nil {
-			// They ask the database themselves then, and wait for it.
+			// The followers then ask the database themselves, and wait for it.
 			l.streams.forget(s.name)
 		}
 		l.streams.release(s)
 	}
 }
 
-// catchUp publishes what others have appended to a stream.
+// catchUp publishes events that other servers have appended to a stream.
 func (l *Log) catchUp(ctx context.Context, s *stream) error {
 	for {
 		s.mu.Lock()
@@ -163,7 +163,7 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 		known, last := s.known, s.pos.last
 		s.mu.Unlock()
 		if !known {
-			return nil // who finds it out now sees that it was heard of
+			return nil // load sees that heard has changed, and asks again
 		}
 		events, err := l.page(ctx, s.name, last, pageEvents)
 		if err != nil || len(events) == 0 {
@@ -173,11 +173,11 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 	}
 }
 
-// Alive tells whether an opening of the log, as [Log.Instance] names it, is
-// still open. With SQLite that is this one alone. A server that has lost its
-// connection to Postgres counts as gone until it has it back, which takes it
-// about a second; when this one has lost its own as well, it waits for that. Of
-// this one it tells what the others see.
+// Alive reports whether the opening of the log with that [Log.Instance] is still open.
+// With SQLite only this opening can be. A server that has lost its connection to Postgres
+// is not alive until it has connected again, which takes about a second. If this server
+// has lost its own connection, Alive waits until the others had time to connect again. For
+// this opening, Alive reports what other servers see.
 func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error) {
 	if err := l.open(); err != nil {
 		return false, err
@@ -195,7 +195,7 @@ func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error
 	}
 }
 
-// alive asks who holds an instance's lock.
+// alive reports whether a server holds an instance's lock.
 func (db *postgresDB) alive(ctx context.Context, instance string) (alive bool, err error) {
 	_, err = one(ctx, db.reader(), statement{"select exists (select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 " +
 		"and granted and database = (select oid from pg_database where datname = current_database()) " +

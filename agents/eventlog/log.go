@@ -21,8 +21,8 @@ type Log struct {
 	instance string
 	keeper   *keeper // nil: everything is kept
 
-	writing sync.Mutex      // held by the only one who appends to the database
-	queued  atomic.Int32    // jobs that wait for the writer, or are its
+	writing sync.Mutex      // held by the goroutine that appends to the database
+	queued  atomic.Int32    // jobs that wait for the writer, or that it has
 	running context.Context //nolint:containedctx // what commits are done with, until the database is closed
 
 	jobs    chan *job
@@ -30,13 +30,13 @@ type Log struct {
 	written chan struct{} // closed when the last one is done
 	away    absences      // of the database
 	once    sync.Once
-	tasks   sync.WaitGroup // the writer, and what else runs
+	tasks   sync.WaitGroup // the goroutines of the log
 	stop    context.CancelFunc
 	err     error // of closing the database
 }
 
-// Open opens the log that cfg.DSN names, and makes it if there is none. The
-// context bounds the opening alone.
+// Open opens the log that cfg.DSN names, and makes it if there is none. It blocks until
+// the schema is current and a file is checked for damage. ctx bounds the call only.
 //
 // It returns errors of the system, [ErrInUse], [ErrBusy], [ErrUnavailable],
 // [*InvalidError], [*CorruptError] and [*SchemaError].
@@ -93,18 +93,21 @@ func (l *Log) connect(ctx, running context.Context, dsn, file string) error {
 	return err
 }
 
-// Shared tells whether other programs may have the log open at the same time,
-// which is so with Postgres.
+// Shared reports whether other programs may have the log open at the same time, which is
+// the case with Postgres.
 func (l *Log) Shared() bool { return l.db.shared() }
 
-// Secrets is [Secrets] of what the log is kept in.
+// Secrets returns [Secrets] of Config.DSN.
 func (l *Log) Secrets() []string { return Secrets(l.cfg.DSN) }
 
-// Instance names this opening of the log among the servers that share it.
+// Instance returns the id of this opening of the log. It is unique among the servers that
+// share the log.
 func (l *Log) Instance() string { return l.instance }
 
-// Close commits what waits to be committed, and closes the log. Whoever waits
-// for events gets [ErrClosed].
+// Close rejects new commits with [ErrClosed], completes the waiting ones, and closes the
+// database. It waits for ten seconds for a database that does not answer, and not at all
+// for a Postgres that is known to be away: those commits fail with [ErrUnavailable]. A
+// [Cursor.Next] that waits returns [ErrClosed]. Later calls return the same error.
 func (l *Log) Close() error {
 	l.once.Do(func() {
 		close(l.closing)
@@ -120,8 +123,8 @@ func (l *Log) Close() error {
 	return l.err
 }
 
-// open says if the log is closed. Who passes it just before that gets the
-// database's word for it.
+// open returns ErrClosed if the log is closed. A caller that passes it just before that
+// gets an error of the database.
 func (l *Log) open() error {
 	select {
 	case <-l.closing:

@@ -13,8 +13,8 @@ const (
 	idleAfter  = time.Minute // without use, a stream leaves memory
 )
 
-// streams holds what is in memory of streams: the next position and the newest events of
-// each.
+// streams holds the parts of streams that are in memory: the position and the newest events
+// of each stream.
 type streams struct {
 	limit int // bytes of all tails
 
@@ -28,18 +28,19 @@ type streams struct {
 	done  chan struct{} // closed by close
 }
 
-// stream is one of them. It stays in streams.all while it has users.
+// stream is the part of one stream that is in memory. It stays in streams.all while it has
+// users.
 type stream struct {
 	name  string
 	users int       // guarded by streams.mu
 	used  time.Time // the same
 
 	mu      sync.Mutex
-	known   bool          // position is that of the database
-	pos     position      // of what is committed
+	known   bool          // pos is the position in the database
+	pos     position      // of the newest committed event
 	heard   int           // how often others were heard to have appended
 	tail    []Event       // all up to pos.last
-	before  int64         // what the tail comes after
+	before  int64         // the sequence before the tail
 	size    int           // of the tail
 	changed chan struct{} // closed with the next event; nil while no follower waits
 }
@@ -78,7 +79,7 @@ func (m *streams) schedule() {
 	m.timer = time.AfterFunc(idleAfter, m.sweep)
 }
 
-// sweep lets go of what is idle.
+// sweep drops idle streams.
 func (m *streams) sweep() {
 	defer m.sweeps.Done()
 	m.mu.Lock()
@@ -116,8 +117,8 @@ func (m *streams) close() {
 	m.sweeps.Wait()
 }
 
-// publish adds events that were committed, what they come after being before,
-// and wakes who waits for them.
+// publish adds committed events, which come after the sequence before, and wakes the
+// stream's followers.
 func (m *streams) publish(name string, id, before int64, events []Event) {
 	s := m.acquire(name)
 	defer m.release(s)
@@ -153,21 +154,21 @@ func (m *streams) relieve() {
 	}
 }
 
-// forget makes a stream one that the database has to be asked for, and wakes
-// who waits for it.
+// forget drops a stream's position and events, so that they are read from the database
+// again, and wakes its followers.
 func (m *streams) forget(name string) {
 	s := m.acquire(name)
 	defer m.release(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.bytes.Add(-int64(s.size))
-	s.heard++ // who has asked the database before knows nothing
+	s.heard++ // an answer that the database has given before is outdated
 	s.known, s.pos, s.tail, s.size = false, position{}, nil, 0
 	s.wake()
 }
 
-// followed returns a stream, or all, if somebody uses it, for the caller to
-// release. The others are forgotten.
+// followed returns the stream of that name, or all streams if name is "", without those
+// that have no users. It drops those. The caller releases the streams.
 func (m *streams) followed(name string) (all []*stream) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -188,7 +189,7 @@ func (m *streams) followed(name string) (all []*stream) {
 	return all
 }
 
-// position is where a stream goes on, if that is in memory.
+// position returns a stream's position, if it is in memory.
 func (m *streams) position(name string) (position, bool) {
 	m.mu.Lock()
 	s := m.all[name]
@@ -201,7 +202,8 @@ func (m *streams) position(name string) (position, bool) {
 	return s.pos, s.known && s.pos.id != 0
 }
 
-// append adds events to the tail, as many bytes as may be. The caller has s.mu.
+// append adds events to the tail, and drops the oldest ones beyond the limit. The caller
+// holds s.mu.
 func (s *stream) append(id, before int64, events []Event, limit int) {
 	for len(events) > 0 && s.known && events[0].Seq <= s.pos.last {
 		before, events = events[0].Seq, events[1:] // seen in the database before
@@ -233,7 +235,7 @@ func (s *stream) append(id, before int64, events []Event, limit int) {
 	s.tail = s.tail[drop:]
 }
 
-// wake ends the wait of all who wait. The caller has s.mu.
+// wake wakes all followers that wait. The caller holds s.mu.
 func (s *stream) wake() {
 	if s.changed != nil {
 		close(s.changed)
@@ -241,9 +243,8 @@ func (s *stream) wake() {
 	}
 }
 
-// after returns what follows a sequence, if it is in memory. If it is not but
-// is there, behind is true; if there is nothing yet, changed tells when to look
-// again.
+// after returns the events after a sequence, if they are in memory. If they are only in the
+// database, behind is true. If there are none, changed is closed with the next event.
 func (s *stream) after(seq int64, limit int) (events []Event, behind bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,14 +266,14 @@ func (s *stream) after(seq int64, limit int) (events []Event, behind bool, chang
 	return append(make([]Event, 0, to-from), s.tail[from:to]...), false, nil
 }
 
-// cost is about what an event takes up.
+// cost returns about how many bytes of memory an event takes.
 func cost(e *Event) int {
 	return 200 + len(e.Payload) + len(e.ID) + len(e.Kind)
 }
 
 func sortByUse(all []*stream) {
 	slices.SortFunc(all, func(a, b *stream) int {
-		// Those in use last: somebody reads them right now.
+		// Streams with users come last, because they are being read.
 		return cmp.Or(cmp.Compare(min(a.users, 1), min(b.users, 1)), a.used.Compare(b.used))
 	})
 }

@@ -184,8 +184,8 @@ func (db *postgresDB) explainCode(code string, err error) error {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	case "XX001", "XX002": // damaged data, damaged index
 		return &CorruptError{Err: err}
-	case "25006", // read-only: another one is the primary now
-		"25P03": // we were too slow
+	case "25006", // read-only: another server is the primary now
+		"25P03": // the transaction was idle for too long
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	switch code[:2] {
@@ -195,7 +195,7 @@ func (db *postgresDB) explainCode(code string, err error) error {
 	return fmt.Errorf("event log: %w", err)
 }
 
-// broken is what an error of the writer's connection means.
+// broken explains an error of the writer's connection.
 func (db *postgresDB) broken(err error) error {
 	explained := db.explain(err)
 	if err == nil || db.conn == nil || !db.conn.IsClosed() || errors.Is(explained, ErrUnavailable) {

@@ -172,8 +172,8 @@ func (tx *postgresTx) lock(ctx context.Context, kind, id string, wait bool) erro
 	return err
 }
 
-// finish sends the statements, what the others are to be told, and the question
-// for the transaction's number, in one go.
+// finish sends the statements, the notifications for other servers, and the query for the
+// transaction's number in one round trip.
 func (tx *postgresTx) finish(ctx context.Context, all []statement, streams []string) error {
 	if len(streams) > maxNotified {
 		streams = []string{""}

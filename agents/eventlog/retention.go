@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dropChunk is how many events are dropped in one transaction, so that those
-// who append do not wait for long.
+// dropChunk is how many events are dropped in one transaction, so that commits do not
+// wait for long.
 const dropChunk = 1000
 
 // keeper enforces Config.Retention.
@@ -28,8 +28,8 @@ func (k *keeper) note(stream string) {
 	}
 }
 
-// run looks after all streams at first and when some may have become too old,
-// else after those that grew; and after the records of processes, less often.
+// run trims all streams at first and when some events may have become too old, and
+// otherwise the streams that have grown. It tidies the records of processes less often.
 func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(k.bounds.Interval)
 	defer tick.Stop()
@@ -88,7 +88,7 @@ func (k *keeper) look(ctx context.Context, whole bool) error {
 	}
 }
 
-// trim drops what a stream has too much.
+// trim drops the events of a stream that exceed the bounds.
 func (k *keeper) trim(ctx context.Context, stream int64) error {
 	upTo, err := k.excess(ctx, stream)
 	if err != nil || upTo == 0 {
@@ -111,7 +111,7 @@ func (k *keeper) trim(ctx context.Context, stream int64) error {
 	}
 }
 
-// excess is the sequence up to which a stream has too much, 0 if it has not.
+// excess returns the sequence of the newest event that exceeds the bounds, or 0.
 func (k *keeper) excess(ctx context.Context, stream int64) (upTo int64, err error) {
 	q := k.log.db.reader()
 	var last int64
@@ -155,8 +155,8 @@ func (k *keeper) excess(ctx context.Context, stream int64) (upTo int64, err erro
 	return min(upTo, last-1), nil
 }
 
-// drop deletes a stream's events up to a sequence, and the blobs that nothing
-// else needs.
+// drop deletes a stream's events up to a sequence, and the blobs that no other event
+// needs.
 func drop(ctx context.Context, tx transaction, stream, upTo int64) error {
 	hashes, err := column[[]byte](ctx, tx, statement{"select distinct hash from event_blob where stream = $1 and seq <= $2", []any{stream, upTo}})
 	if err != nil {

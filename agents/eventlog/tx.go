@@ -28,7 +28,8 @@ type records struct {
 
 // Append adds an event to the end of its stream, and returns it with its sequence, and
 // with an id and a time if they were empty. It keeps the payload, which must not be changed
-// afterwards.
+// afterwards. It returns an [*InvalidError] for an event that cannot be stored. An id that
+// is taken is found only at the end: [Log.Commit] returns [ErrExists].
 func (t *Tx) Append(e Event) (Event, error) { return t.AppendMany(e, 1) }
 
 // AppendMany is like Append for an event that stands for several and takes as many
@@ -133,7 +134,8 @@ func (t *Tx) Request(key RequestKey) (Request, error) {
 }
 
 // Answer ends a request. The state is [Answered], or [Cancelled], which needs no answer.
-// If the request has ended before, Answer returns it unchanged and [ErrAnswered].
+// If the request has ended before, Answer returns it unchanged and [ErrAnswered]. If there
+// is no such request, it returns [ErrNotFound].
 func (t *Tx) Answer(key RequestKey, state RequestState, answer []byte) (Request, error) {
 	if state != Answered && state != Cancelled {
 		return Request{}, &InvalidError{"request.state", fmt.Sprintf("must be answered or cancelled, not %.100q", state)}

@@ -11,15 +11,15 @@ import (
 
 const (
 	maxGroup      = 512     // events, or callers, of one transaction
-	maxGroupBytes = 8 << 20 // of payloads in one transaction, but for the last caller's
+	maxGroupBytes = 8 << 20 // of payloads in one transaction, without the last caller's
 )
 
-// job is what a caller wants to have committed.
+// job is a caller's commit.
 type job struct {
 	f     func(*Tx) error
 	alone func(context.Context, transaction) error // instead of f, in a transaction for itself
 	state atomic.Int32
-	left  atomic.Bool // by its caller, who got ErrUncertain
+	left  atomic.Bool // its caller got ErrUncertain
 
 	impatient bool // returns an error while the database is away
 
@@ -28,39 +28,41 @@ type job struct {
 	done chan struct{} // closed when it is over; nil: no caller waits
 }
 
-// The states of a job, in which writer and caller agree who ends it.
+// The states of a job, by which writer and caller agree which of them ends it.
 const (
 	queued  = iota // waits for the writer, or for the database
 	running        // the writer has it
 	gone           // the caller has left
 )
 
-// Commit calls f and commits what f did, as a whole, together with what other
-// callers commit at the same time. It returns when that is committed and the
-// followers can read it. If f returns an error, nothing of it is committed and Commit
-// returns that error.
+// Commit calls f and commits all changes of f, together with those of other concurrent
+// callers. It returns when they are committed and followers can read them. If f returns
+// an error, Commit commits none of them and returns that error. Commit panics if f does.
 //
-// f must do nothing but fill its Tx, quickly, and must not call the log, because all
-// other callers wait for it. It is called again when a transaction fails because of
+// f must only use its Tx, must return quickly, and must not call the log, because all
+// other callers wait for it. f is called again when a transaction fails because of
 // another caller or server.
 //
-// The context bounds the wait for the writer, and for Postgres to come back. Once f
-// was called, Commit waits for the outcome, whose errors are [ErrFull], [ErrBusy],
+// ctx bounds the wait for the writer and for Postgres to come back. If ctx ends before f
+// is called, the error is that of ctx, or also ErrUnavailable while Postgres is away.
+// While a transaction runs, Commit waits for its outcome even if ctx ends.
+//
+// Errors: the error of f, the error of ctx, [ErrClosed], [ErrFull], [ErrBusy],
 // [ErrUnavailable], [ErrUncertain], [ErrExists] and [*CorruptError].
 func (l *Log) Commit(ctx context.Context, f func(*Tx) error) error {
 	return l.submit(ctx, &job{f: f})
 }
 
 // TryCommit is like [Log.Commit] but returns [ErrUnavailable] immediately if Postgres
-// cannot be reached, and an [*UncertainError] if it has to be found out how the commit
-// ended.
+// cannot be reached, and an [*UncertainError] if the connection broke during the commit
+// and its outcome is not known yet.
 func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
 	return l.submit(ctx, &job{f: f, impatient: true})
 }
 
-// submit commits a job: in this goroutine if no other job waits, since to hand it
-// over takes longer than most commits, else in the writer's. A panic of the job's
-// function is this goroutine's.
+// submit commits a job: in this goroutine if no other job waits, because handing it over
+// takes longer than most commits, and otherwise in the writer's goroutine. A panic of the
+// job's function is raised in this goroutine.
 func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	defer func() {
 		if p, ok := errors.AsType[*panicError](err); ok && j.f != nil {
@@ -170,12 +172,12 @@ func (l *Log) write(ctx context.Context) {
 		case j := <-l.jobs:
 			l.serve(ctx, j)
 		case <-l.closing:
-			for { // those that came before
+			for { // the jobs that were submitted before
 				select {
 				case j := <-l.jobs:
 					l.serve(ctx, j)
 				default:
-					l.writing.Lock() // and that of a caller
+					l.writing.Lock() // a caller may be committing its own job
 					defer l.writing.Unlock()
 					return
 				}

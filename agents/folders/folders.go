@@ -59,10 +59,10 @@ const (
 	Skills Kind = "skills" // .sandbox-agent/config/skills.json
 )
 
-// ErrNotFound says that a folder has no entry of a name.
+// ErrNotFound is returned if a folder has no entry of a name.
 var ErrNotFound = configfile.ErrNotFound
 
-// ChangedError says that an entry no longer has the content that the caller approved.
+// ChangedError reports that an entry no longer has the content that the caller approved.
 type ChangedError struct {
 	Name string
 	Hash string // the hash of the present content

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The defaults of a session that says nothing else.
+// The defaults of Options.
 const (
 	DefaultAgent          = "claude"
 	DefaultModel          = "claude-sonnet-4-20250514"
@@ -13,7 +13,7 @@ const (
 	DefaultMaxTurns       = 50
 )
 
-// Options are what a session is made with, or configured to.
+// Options configure a session.
 type Options struct {
 	Agent           string                     `json:"agent,omitempty" doc:"claude when left out"`
 	Model           string                     `json:"model,omitempty"`
@@ -27,7 +27,7 @@ type Options struct {
 	Resume          string                     `json:"resume,omitempty" doc:"What the agent called a session that is to go on"`
 }
 
-// WithDefaults fills in what is missing.
+// WithDefaults returns the options with defaults in place of zero fields.
 func (o Options) WithDefaults() Options {
 	if o.Agent == "" {
 		o.Agent = DefaultAgent
@@ -44,9 +44,9 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// MetaOf is the _meta of session/new by which Claude's adapter takes what ACP
-// has no word for, and is asked for the SDK's own messages. It is nil for other
-// agents: missed names what they cannot be told.
+// MetaOf returns the _meta of session/new for Claude's adapter. It has the options that ACP
+// does not have, and requests the messages of the SDK. For other agents meta is nil, and
+// missed names the options that they do not get.
 func MetaOf(o Options) (meta json.RawMessage, missed []string) {
 	if o.Agent != DefaultAgent {
 		return nil, o.beyondACP()
@@ -73,7 +73,7 @@ func MetaOf(o Options) (meta json.RawMessage, missed []string) {
 	return meta, nil
 }
 
-// beyondACP names what was asked for that ACP has no word for.
+// beyondACP returns the names of the options that were set and that ACP does not have.
 func (o Options) beyondACP() []string {
 	var names []string
 	for name, given := range map[string]bool{
@@ -88,8 +88,8 @@ func (o Options) beyondACP() []string {
 	return names
 }
 
-// Late names what of these options cannot be changed any more once a session
-// was made.
+// Late returns the names of the options that are set and that cannot be changed after a
+// session was made.
 func (o Options) Late() []string {
 	names := o.beyondACP()
 	if o.Cwd != "" {

@@ -9,12 +9,12 @@ import (
 // Entry is one entry of a session's log.
 type Entry struct {
 	Process string    // the agent process that it belongs to
-	Dir     Direction // who sent it
+	Dir     Direction // the sender
 	Kind    string    // the method of the envelope, or "response:" and the method of what it answers
 	Payload []byte    // the envelope
 }
 
-// Direction says who sent an entry.
+// Direction is the sender of an entry.
 type Direction int
 
 // The senders, numbered as in the log.
@@ -24,24 +24,24 @@ const (
 	Daemon
 )
 
-// KindConfigured is the kind of the entry that tells that a client configured
-// the session; its payload has as params what was not applied.
+// KindConfigured is the kind of the entry that records that a client configured the session.
+// The params in its payload are the options that were not applied.
 const KindConfigured = "opencomputer/configured"
 
 // rawMethod is the notification in which Claude's adapter passes on what the
 // Agent SDK said.
 const rawMethod = "_claude/sdkMessage"
 
-// State is what has to be known of the entries so far. The zero value is that
-// before the first one.
+// State is the result of all entries that Apply has got, as far as later lines depend on it.
+// The zero value is the state before the first entry.
 type State struct {
 	native string
 	cwd    string
 	raw    bool // the agent passes the SDK's messages on itself
 
-	begun     bool     // init was told in this turn's process
-	text      []string // of the message that may go on
-	mind      []string // of the thought that may go on
+	begun     bool     // init was sent in this turn's process
+	text      []string // of the message that may continue
+	mind      []string // of the thought that may continue
 	textBytes int      // of text and mind
 	said      string   // the last message of the turn, for its result
 	calls     map[string]*call
@@ -90,8 +90,7 @@ type envelope struct {
 
 type object = map[string]any
 
-// Apply takes the next entry and returns the lines that it makes, without line
-// feeds.
+// Apply applies the next entry and returns its lines without line feeds. There may be none.
 func (s *State) Apply(e Entry) [][]byte {
 	s.out = nil
 	var env envelope
@@ -123,7 +122,7 @@ func (s *State) Apply(e Entry) [][]byte {
 			ToolCall json.RawMessage `json:"toolCall"`
 		}
 		if json.Unmarshal(env.Params, &p) == nil && !s.raw {
-			s.tool(p.ToolCall) // some agents ask before they have told of the call
+			s.tool(p.ToolCall) // some agents ask before they announce the call
 		}
 	case "session/update":
 		if e.Dir == Agent && !s.raw {
@@ -238,7 +237,7 @@ func (s *State) update(env envelope) {
 	}
 }
 
-// tool takes news of a tool call.
+// tool applies an update of a tool call.
 func (s *State) tool(raw json.RawMessage) {
 	var u struct {
 		ID      string          `json:"toolCallId"`
@@ -288,7 +287,7 @@ func (s *State) tool(raw json.RawMessage) {
 	}
 }
 
-// chunk goes on with a message or a thought.
+// chunk adds text to a message or a thought.
 func (s *State) chunk(thought bool, raw json.RawMessage) {
 	var b struct {
 		Type, Text, Data, MimeType string
@@ -314,7 +313,7 @@ func (s *State) chunk(thought bool, raw json.RawMessage) {
 	}
 }
 
-// assistant tells one message of the agent's.
+// assistant emits one message of the agent.
 func (s *State) assistant(content object) { s.message("assistant", content) }
 
 func (s *State) message(role string, content object) {
@@ -327,7 +326,7 @@ func (s *State) message(role string, content object) {
 	}))
 }
 
-// closeText tells the message or the thought that was going on.
+// closeText emits the open message or thought.
 func (s *State) closeText() {
 	s.textBytes = 0
 	if len(s.mind) > 0 {
@@ -348,7 +347,7 @@ func (s *State) closeAll() {
 	}
 }
 
-// tellCall tells of a call once, when its input is known.
+// tellCall emits a call once, when its input is known.
 func (s *State) tellCall(id string, c *call) {
 	if !c.told {
 		c.told = true
@@ -356,7 +355,7 @@ func (s *State) tellCall(id string, c *call) {
 	}
 }
 
-// endCall tells what a call led to.
+// endCall emits the result of a call.
 func (s *State) endCall(id string, failed bool) {
 	c := s.calls[id]
 	s.tellCall(id, c)
@@ -366,7 +365,7 @@ func (s *State) endCall(id string, failed bool) {
 	s.message("user", object{"type": "tool_result", "tool_use_id": id, "content": c.result(), "is_error": failed})
 }
 
-// result is what a call led to, as the Messages API has it.
+// result returns the result of a call in the form of the Messages API.
 func (c *call) result() []any {
 	list := []any{}
 	for _, raw := range c.output {

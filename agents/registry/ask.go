@@ -15,7 +15,8 @@ import (
 )
 
 // Ask starts an agent, has it begin a session in an empty folder, records its answers like
-// [Registry.Observe], and ends it. It installs nothing. The error is ErrUnknownAgent, a
+// [Registry.Observe], and ends it. It installs nothing. It blocks until the agent has ended.
+// The agent has Config.AskTimeout to answer. The error is [ErrUnknownAgent], [ErrClosed], a
 // [NotInstalledError] or an [AskError].
 func (r *Registry) Ask(ctx context.Context, id string) error {
 	c, err := r.Command(id)

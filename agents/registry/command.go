@@ -30,8 +30,9 @@ type Command struct {
 	Source  Source
 }
 
-// Command returns the command line of an agent. It returns [ErrUnknownAgent] or a
-// [NotInstalledError] if there is none.
+// Command returns the command line of an agent. It searches the disk at each call and starts
+// nothing. It returns [ErrUnknownAgent] if no agent has that name, and a [NotInstalledError]
+// if the agent was not found.
 func (r *Registry) Command(id string) (Command, error) {
 	a, err := r.find(id)
 	if err != nil {
@@ -50,7 +51,9 @@ func (r *Registry) Command(id string) (Command, error) {
 }
 
 // Prepare is like Command but first installs the agent if it is not installed, unless
-// Config.RequirePreinstall is set. progress may be nil.
+// Config.RequirePreinstall is set. It blocks until the install ends, and returns the errors
+// of [Registry.Command] and [Registry.Install]. An agent that cannot be installed gets a
+// [NotInstalledError]. progress may be nil.
 func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progress)) (Command, error) {
 	c, err := r.Command(id)
 	var absent *NotInstalledError

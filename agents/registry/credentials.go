@@ -113,7 +113,8 @@ func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 	return list, nil
 }
 
-// HasCredentials reports whether an agent would find a credential, or needs none.
+// HasCredentials reports whether an agent would find a credential, or needs none. It reads
+// files. It returns false for an unknown agent.
 func (r *Registry) HasCredentials(id string) bool { return r.AgentsWithCredentials()[id] }
 
 // AgentsWithCredentials returns the agents for which HasCredentials returns true. It reads

@@ -21,7 +21,7 @@
 //   - what this package has installed, for this user and then for all users
 //   - the adapter's usual names on PATH
 //
-// Models, modes and thought levels come from the table until the agent has told its own.
+// Models, modes and thought levels come from the table until the agent has reported its own.
 // The host passes the agent's answers on ([Registry.Observe]). [Registry.Ask] starts an
 // agent only to ask it.
 //

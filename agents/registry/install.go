@@ -63,8 +63,12 @@ type Installed struct {
 	Artifacts []Artifact // the installed programs
 }
 
-// Install installs an agent. It returns ErrUnknownAgent, an [InvalidError] or an
-// [InstallError]. The end of ctx ends the install and does not change the agent.
+// Install installs an agent. It blocks until other installs of the agent have ended, also in
+// other programs, and until the installed agent was checked. It installs nothing if the agent
+// is installed, unless o asks for another version or for Reinstall.
+//
+// It returns [ErrUnknownAgent], [ErrClosed], an [InvalidError] or an [InstallError]. The end
+// of ctx ends the install and does not change the agent.
 func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (Installed, error) {
 	a, err := r.find(id)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Information is what an agent's answers tell about it.
+// Information describes an agent by its own answers.
 type Information struct {
 	Version string   // empty: unknown
 	Options []Option // nil: unknown
@@ -40,8 +40,9 @@ const (
 	maxOptions  = 64
 )
 
-// Observe records an agent's answer to a request. It ignores methods other than initialize
-// and the session/... methods that begin a session, and results that it cannot decode.
+// Observe records an agent's answer to a request. It does not block. It ignores unknown agents,
+// methods other than initialize, session/new, session/load and session/resume, results of more
+// than 1 MiB, and results that it cannot decode.
 func (r *Registry) Observe(id, method string, result json.RawMessage) {
 	if _, err := r.find(id); err != nil || len(result) > maxObserved {
 		return
@@ -73,7 +74,8 @@ func (r *Registry) note(id string, change func(*observed)) {
 	r.said[id] = o
 }
 
-// Heard returns what an agent has told since the registry was made.
+// Heard returns the information that [Registry.Observe] and [Registry.Ask] have recorded about
+// an agent. It is zero if there is none, or if the agent is unknown.
 func (r *Registry) Heard(id string) Information {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -73,7 +73,7 @@ type Registry struct {
 	shared []string // directories of agents that are installed for all users
 	user   supervise.User
 	agents []Agent // in the order of lists
-	locks  fs.FS   // embeddedLocks, but in tests
+	locks  fs.FS   // embeddedLocks, except in tests
 	log    *slog.Logger
 
 	group   func() (*supervise.Group, error) // of npm, and of agents that are asked
@@ -90,7 +90,8 @@ type Registry struct {
 	installs map[string]progress // by agent
 }
 
-// New makes a registry. It starts nothing.
+// New makes a registry. It starts nothing. It returns an [InvalidError] for an invalid
+// Config, or an error if the user Config.RunAs cannot be found.
 func New(cfg Config) (*Registry, error) {
 	cfg.Custom, cfg.Mock, cfg.Env = slices.Clone(cfg.Custom), slices.Clone(cfg.Mock), slices.Clone(cfg.Env)
 	cfg.AskTimeout = cmp.Or(cfg.AskTimeout, DefaultAskTimeout)
@@ -118,7 +119,9 @@ func New(cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Close ends installs and Asks, and waits for their end. It may be called more than once.
+// Close ends installs and calls of Ask, and waits for their end. They return an error that
+// wraps [ErrClosed]. The error of Close reports processes or records that could not be
+// cleaned up. Close may be called more than once.
 func (r *Registry) Close() error { return r.close() }
 
 func (r *Registry) end() error {
@@ -243,13 +246,13 @@ type Custom struct {
 	// Env is added to its environment.
 	Env map[string]string `json:"env,omitempty"`
 
-	// Name is for people. Empty: its ID.
+	// Name is the name for users. Empty: its ID.
 	Name string `json:"name,omitempty"`
 
-	// Note is what a user should know. Empty: nothing.
+	// Note is a remark for users who choose an agent. Empty: none.
 	Note string `json:"note,omitempty"`
 
-	// Capabilities are what it can do. Nil: what every agent can.
+	// Capabilities describes the agent. Nil: a default.
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
 

@@ -43,6 +43,6 @@
 //
 // # Errors
 //
-// Those of package eventlog, and [io.EOF] at the end of a turn that is followed. An entry
+// The errors of package eventlog, and [io.EOF] at the end of a turn that is followed. An entry
 // that cannot be understood becomes agent.unparsed.
 package universal

@@ -15,7 +15,7 @@ type Entry struct {
 	Payload []byte // the envelope
 }
 
-// Direction says who sent an entry.
+// Direction is the sender of an entry.
 type Direction int
 
 // The senders, numbered as in the log.
@@ -45,7 +45,7 @@ const (
 // Event is a UniversalEvent.
 type Event struct {
 	ID        string          `json:"event_id"`
-	Sequence  int64           `json:"sequence"` // from 1, without holes, per session
+	Sequence  int64           `json:"sequence"` // from 1, without gaps, per session
 	Time      time.Time       `json:"time"`
 	Session   string          `json:"session_id"`
 	Native    *string         `json:"native_session_id"`
@@ -53,15 +53,15 @@ type Event struct {
 	Source    string          `json:"source"` // "agent" or "daemon"
 	Type      string          `json:"type"`
 	Data      json.RawMessage `json:"data"`
-	Raw       json.RawMessage `json:"raw"` // null unless it is asked for
+	Raw       json.RawMessage `json:"raw"` // null unless it is requested
 
-	// Entry is the sequence number of the entry that it was made of, whose
-	// payload is its raw form.
+	// Entry is the sequence number of the entry that the event was made of. The entry's
+	// payload is the event's raw form.
 	Entry int64 `json:"-"`
 }
 
-// JSON is the event as clients get it. raw is the payload of its entry; nil
-// leaves it out. What the daemon made up has no raw form.
+// JSON returns the event as clients get it. raw is the payload of its entry. Nil leaves it
+// out, and so does a synthetic event.
 func (e Event) JSON(raw []byte) ([]byte, error) {
 	e.Raw = json.RawMessage("null")
 	if raw != nil && !e.Synthetic {

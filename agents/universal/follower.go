@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Follower reads the events of a session as they come. It is for one goroutine at
-// a time, and needs no Close.
+// Follower reads the events of a session, and waits for new ones. It is for one goroutine
+// at a time, and needs no Close.
 type Follower struct {
 	projection *Projection
 	entries    *eventlog.Cursor // which come after those that were there at the beginning
@@ -32,7 +32,7 @@ const (
 	storeRetry = 2 * time.Second
 )
 
-// Follow follows the events after a number.
+// Follow returns a follower of the events after a number. It does not wait for events.
 func (p *Projection) Follow(ctx context.Context, after int64) (*Follower, error) {
 	newest, err := p.log.Last(ctx, agents.SessionStream(p.id))
 	if err != nil {
@@ -44,8 +44,9 @@ func (p *Projection) Follow(ctx context.Context, after int64) (*Follower, error)
 	}, nil
 }
 
-// FollowTurn follows the turn that an entry of the session began, from its first
-// event to its end.
+// FollowTurn returns a follower of the turn that an entry of the session began, from its
+// first event to its end. It first calls [Projection.CatchUp], and fails if that does. If the
+// entry began no turn, the follower does not end.
 func (p *Projection) FollowTurn(ctx context.Context, entry int64) (*Follower, error) {
 	// The turn's events come after the events of all entries before it.
 	if err := p.CatchUp(ctx); err != nil {
@@ -62,9 +63,10 @@ func (p *Projection) FollowTurn(ctx context.Context, entry int64) (*Follower, er
 	return f, err
 }
 
-// Next returns the events that follow and waits for at least one. It returns
-// io.EOF after the end of the turn, if it follows one. While the log cannot store
-// events it waits for the log. After the error of its ctx it can be called again.
+// Next waits for at least one event and returns the next ones, at most 1000. A follower of a
+// turn returns [io.EOF] after the turn's last event. While the log is full or locked, Next
+// waits. It returns the error of ctx if ctx ends, and otherwise the errors of package
+// eventlog. After an error it can be called again.
 func (f *Follower) Next(ctx context.Context) ([]Event, error) {
 	for !f.ended {
 		behind := f.projection.catchUpTo(ctx, f.after+followPage)

@@ -65,7 +65,7 @@ func (s *State) itemID() string {
 	return "itm_" + strconv.Itoa(s.Items)
 }
 
-// whole tells an item that comes in one piece. An empty text has no delta.
+// whole emits the events of an item that comes in one piece. An empty text has no delta.
 func (s *State) whole(i Item, text string) {
 	full, status := i.Content, i.Status
 	i.Content, i.Status = []Part{}, "in_progress"
@@ -103,10 +103,10 @@ func (s *State) begin(env envelope) {
 	s.whole(i, strings.Join(texts, "\n"))
 }
 
-// key tells requests of all processes apart.
+// key returns a key of a request that is unique among all processes.
 func (s *State) key(id json.RawMessage) string { return s.entry.Process + " " + string(id) }
 
-// finish is the end of a turn.
+// finish ends a turn.
 func (s *State) finish(env envelope) {
 	key := s.key(env.ID)
 	at := slices.IndexFunc(s.Turns, func(t openTurn) bool { return t.Key == key })
@@ -156,8 +156,8 @@ func (s *State) update(env envelope) {
 	}
 }
 
-// textChunk takes a chunk of text, which is what most entries are, without
-// parsing its parts one after the other. If it is anything else, it says so.
+// textChunk applies a chunk of text. Most entries are such chunks, so it parses them in one
+// pass. It returns false for any other entry.
 func (s *State) textChunk(payload []byte) bool {
 	var env struct {
 		Error  *rpcError `json:"error"`
@@ -180,12 +180,12 @@ func (s *State) textChunk(payload []byte) bool {
 	return true
 }
 
-// isChunk says that an update is a piece of a message or a thought.
+// isChunk reports whether an update is a piece of a message or a thought.
 func isChunk(kind string) bool {
 	return kind == "agent_message_chunk" || kind == "agent_thought_chunk" || kind == "user_message_chunk"
 }
 
-// text goes on with a message or a thought of that kind, or begins one.
+// text continues a message or a thought of that kind, or begins one.
 func (s *State) text(kind string) {
 	if s.Text != nil && s.Text.Update == kind {
 		return
@@ -202,7 +202,7 @@ func (s *State) text(kind string) {
 	s.made(ItemStarted, itemData{s.Text.Item})
 }
 
-// say goes on with text.
+// say adds text to the open message or thought.
 func (s *State) say(text string) {
 	s.Text.Pending = append(s.Text.Pending, text)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, text}, false)
@@ -216,7 +216,7 @@ func (s *State) boundText(bytes int) {
 	}
 }
 
-// chunk goes on with a message or a thought, or begins one.
+// chunk continues a message or a thought, or begins one.
 func (s *State) chunk(kind string, raw json.RawMessage) {
 	var u struct {
 		Content json.RawMessage `json:"content"`

@@ -14,8 +14,9 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Projection is the events of one session: those that the log has, and those
-// that are to be made of newer entries. [Projector.Session] returns one.
+// Projection makes, stores and reads the events of one session. [Projector.Session] returns
+// one. Its methods return the errors of package eventlog. They do not wait for Postgres to
+// come back when they read.
 type Projection struct {
 	id     string
 	log    *eventlog.Log
@@ -25,7 +26,7 @@ type Projection struct {
 	state   *State     // nil: not known
 	applied int64      // the last entry that the state has
 	stored  int64      // the last event that the log has
-	base    int64      // the last row with a state; 0: there is none
+	base    int64      // the last row with a state; 0: none
 	made    time.Time  // the time of its last event
 	size    int        // bytes of that state
 	since   int        // bytes of the entries applied since
@@ -48,7 +49,8 @@ var (
 	errOvertaken = errors.New("another server has stored events of the session")
 )
 
-// CatchUp makes and stores the events of all entries of the session.
+// CatchUp makes and stores the events of all entries of the session. It returns when no new
+// entries are left, which can take long for a long history.
 func (p *Projection) CatchUp(ctx context.Context) error { return p.catchUpTo(ctx, math.MaxInt64) }
 
 // catchUpTo is like CatchUp but stops when that many events are stored, so that a
@@ -70,7 +72,7 @@ func (p *Projection) advance(ctx context.Context, events int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stored := p.stored
-	if p.state == nil { // to read what is stored needs no state
+	if p.state == nil { // reading stored events needs no state
 		var err error
 		if stored, err = p.log.Last(ctx, storedStream(p.id)); err != nil {
 			return err
@@ -86,9 +88,9 @@ func (p *Projection) advance(ctx context.Context, events int64) error {
 	return err
 }
 
-// Refresh is like CatchUp but does nothing if there are many new entries, so that
-// a list of sessions does not wait for whole histories. It also returns nil if the
-// log cannot store events: those that it has can be read.
+// Refresh is like CatchUp but does nothing if there are many new entries, so that a list of
+// sessions does not wait for whole histories. It returns nil if the log cannot store events
+// ([eventlog.ErrFull], [eventlog.ErrBusy]), because the stored ones can be read.
 func (p *Projection) Refresh(ctx context.Context) error {
 	last, err := p.log.Last(ctx, agents.SessionStream(p.id))
 	if err != nil {
@@ -130,13 +132,19 @@ func cannotStore(err error) bool {
 	return errors.Is(err, eventlog.ErrFull) || errors.Is(err, eventlog.ErrBusy)
 }
 
-// Count returns how many events are stored.
+// Count returns the number of the newest stored event. It does not make events, so newer
+// ones may follow, and it counts events that retention has dropped.
 func (p *Projection) Count(ctx context.Context) (int64, error) {
 	return p.log.Last(ctx, storedStream(p.id))
 }
 
-// Events returns at most limit events after a number, and whether there are more.
-// It makes those that are not stored yet.
+// Events returns at most limit events after a number, and whether there are more. It first
+// makes and stores those that are not stored yet, and waits for that, but not for new
+// entries.
+//
+// While the log cannot store events ([eventlog.ErrFull], [eventlog.ErrBusy]), Events returns
+// the stored ones, and more is true. If there are none after that number, it returns the
+// error.
 func (p *Projection) Events(ctx context.Context, after int64, limit int) (events []Event, more bool, err error) {
 	behind := p.catchUpTo(ctx, after+int64(limit)+1)
 	if behind != nil && !cannotStore(behind) {

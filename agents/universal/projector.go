@@ -45,7 +45,8 @@ func NewProjector(log *eventlog.Log) *Projector {
 	return &Projector{log: log, projections: map[string]*Projection{}}
 }
 
-// Session returns the projection of a session.
+// Session returns the projection of a session. It does not read the log. A session that does
+// not exist has no events.
 func (p *Projector) Session(id string) *Projection {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +114,8 @@ func (p *Projector) next() (session string, ok bool) {
 	return session, true
 }
 
-// Close stops the making of events that OnAppend began, and waits for its end.
+// Close stops the background work that OnAppend began, and waits for its end. Projections
+// can still be used.
 func (p *Projector) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// State is what has to be known of the entries so far. Its members are exported
-// for JSON alone.
+// State is the result of all entries that Apply has got, as far as later events depend on
+// it. Its fields are exported only for JSON.
 type State struct {
 	Session  string               `json:"session"`
 	Native   string               `json:"native,omitempty"`
 	Sequence int64                `json:"sequence"`
-	Items    int                  `json:"items"` // so far, for their ids
+	Items    int                  `json:"items"` // the number of items, for their ids
 	Agent    map[string]any       `json:"agent,omitempty"`
 	Started  bool                 `json:"started,omitempty"`
-	Text     *openItem            `json:"text,omitempty"`   // the message or thought that may go on
+	Text     *openItem            `json:"text,omitempty"`   // the message or thought that may continue
 	Parent   string               `json:"parent,omitempty"` // the latest message
 	Tools    map[string]*openTool `json:"tools,omitempty"`  // calls that run, by the agent's id
 	Order    []string             `json:"order,omitempty"`  // their ids, in the order of their beginning
@@ -30,7 +30,7 @@ type State struct {
 	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by process and id
 
 	entry Entry   // the one that is applied
-	out   []Event // what it makes
+	out   []Event // the events of that entry
 }
 
 type openItem struct {
@@ -66,7 +66,7 @@ type asked struct {
 	Names    map[string]string `json:"names"`
 }
 
-// Bounds of what an agent can make the state hold. The log has what is beyond them.
+// Bounds of the state, which an agent could fill otherwise. The log has the rest.
 const (
 	mostEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
 	mostText      = 1 << 20  // bytes of a message, after which a new one goes on
@@ -78,11 +78,11 @@ const (
 	mostPlaces    = 100      // files of a tool call
 )
 
-// NewState is the state before the first entry of a session.
+// NewState returns the state before the first entry of a session.
 func NewState(session string) *State { return &State{Session: session} }
 
-// Version is that of what Apply does and of what a State has. It changes when
-// the same log makes other events, or another state.
+// Version is the version of Apply and of State. It changes when the same log makes other
+// events or another state.
 const Version = 5
 
 // saved is a state with the version that made it.
@@ -91,7 +91,7 @@ type saved struct {
 	State   *State `json:"state"`
 }
 
-// Snapshot is what [Restore] makes a state of that goes on as this one does.
+// Snapshot encodes the state. [Restore] returns a state that continues like this one.
 func (s *State) Snapshot() ([]byte, error) {
 	if s.Text != nil && len(s.Text.Pending) > 1 {
 		s.Text.Pending = []string{strings.Join(s.Text.Pending, "")}
@@ -99,8 +99,8 @@ func (s *State) Snapshot() ([]byte, error) {
 	return json.Marshal(saved{Version, s})
 }
 
-// Restore returns the state that a snapshot has, or nil if it is none of this
-// version. It may have come with an import, from anywhere.
+// Restore returns the state of a snapshot, or nil if the snapshot is invalid or of another
+// [Version]. The snapshot need not be trusted.
 func Restore(snapshot []byte) *State {
 	var of saved
 	if json.Unmarshal(snapshot, &of) != nil || of.Version != Version || of.State == nil {
@@ -118,14 +118,13 @@ func Restore(snapshot []byte) *State {
 	return s
 }
 
-// Idle says that nothing is open: no turn, nothing that the agent says, calls or
-// asks.
+// Idle reports whether nothing is open: no turn, message, thought, tool call or question.
 func (s *State) Idle() bool {
 	return s.Text == nil && len(s.Tools) == 0 && len(s.Turns) == 0 && len(s.Asked) == 0
 }
 
-// RequestID is the id that a question of an agent has in the events: that of a
-// permission, or of a question. id is the JSON-RPC id in the envelope.
+// RequestID returns the id that an agent's question has in the events, as permission_id or
+// question_id. id is the JSON-RPC id in the envelope.
 func RequestID(process string, id []byte) string {
 	sum := sha256.Sum256([]byte(process + "\x00" + string(bytes.TrimSpace(id))))
 	return "req_" + hex.EncodeToString(sum[:10])
@@ -145,7 +144,8 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Apply takes the next entry and returns the events that it makes.
+// Apply applies the next entry and returns its events, which may be none. It does not fail:
+// an entry that cannot be understood becomes agent.unparsed.
 func (s *State) Apply(e Entry) []Event {
 	s.entry, s.out = e, nil
 	answers, isResponse := strings.CutPrefix(e.Kind, "response:")
@@ -180,7 +180,7 @@ func (s *State) Apply(e Entry) []Event {
 	return s.out
 }
 
-// asked takes what clients and the server itself send.
+// asked applies a message of a client or of the server itself.
 func (s *State) asked(env envelope) {
 	switch s.entry.Kind {
 	case "session/new":
@@ -196,7 +196,7 @@ func (s *State) asked(env envelope) {
 		s.start(map[string]any{"restored": env.Params})
 	case "session/problem":
 		var p struct{ Message string }
-		_ = json.Unmarshal(env.Params, &p) // the details have it as it is
+		_ = json.Unmarshal(env.Params, &p) // the event's details have all params
 		s.fail(p.Message, "configuration", env.Params)
 	case "session/ended":
 		var p ending
@@ -207,7 +207,7 @@ func (s *State) asked(env envelope) {
 	}
 }
 
-// said takes what the agent sends of its own accord.
+// said applies a notification or a request of the agent.
 func (s *State) said(env envelope) {
 	switch s.entry.Kind {
 	case "session/update":
@@ -218,14 +218,14 @@ func (s *State) said(env envelope) {
 		s.exited(env)
 	case "_adapter/invalid_stdout":
 		var p struct{ Error string }
-		_ = json.Unmarshal(env.Params, &p) // it is told below, whatever it holds
+		_ = json.Unmarshal(env.Params, &p) // the event is made in any case
 		s.unparsed("the agent wrote a line that is not JSON: " + p.Error)
 	default:
 		s.unparsed("there is no universal event for it")
 	}
 }
 
-// answered takes the answer to a request.
+// answered applies the answer to a request.
 func (s *State) answered(method string, env envelope) {
 	switch {
 	case method == "session/prompt":
@@ -254,7 +254,7 @@ func (s *State) start(metadata map[string]any) {
 	s.made(SessionStarted, sessionStarted{metadata})
 }
 
-// ending is the end of a session. All but the first two are about an agent that
+// ending is the end of a session. All fields except the first two are about an agent that
 // ended before the session was made.
 type ending struct {
 	Reason, Message string
@@ -262,7 +262,7 @@ type ending struct {
 	ExitCode        *int
 }
 
-// end is the end of a session, which takes what is open with it.
+// end ends the session, and all turns, items and questions that are open.
 func (s *State) end(e ending) {
 	s.giveUp()
 	s.closeAll("failed")
@@ -297,7 +297,7 @@ func (s *State) exited(env envelope) {
 		Success bool   `json:"success"`
 		Stderr  string `json:"stderr"`
 	}
-	_ = json.Unmarshal(env.Params, &p) // what is missing is not told
+	_ = json.Unmarshal(env.Params, &p) // missing members are left out
 	if len(s.Turns) == 0 && p.Success {
 		return
 	}
@@ -340,7 +340,7 @@ func (s *State) unparsed(why string) {
 func (s *State) emit(kind string, data any, synthetic bool) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		// Raw JSON of the agent is all that could be wrong, and was parsed.
+		// Only raw JSON of the agent could be wrong, and it was parsed.
 		text, _ = json.Marshal(unparsedData{err.Error(), s.entry.Kind, ""})
 		kind, synthetic = Unparsed, true
 	}

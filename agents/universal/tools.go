@@ -22,7 +22,7 @@ type toolUpdate struct {
 	} `json:"locations"`
 }
 
-// tool takes news of a tool call.
+// tool applies an update of a tool call.
 func (s *State) tool(raw json.RawMessage) {
 	var u toolUpdate
 	if err := json.Unmarshal(raw, &u); err != nil || u.ID == "" {
@@ -114,7 +114,7 @@ func (t *openTool) item(id, status string) Item {
 	return i
 }
 
-// endTool tells that a call is over, and what came of it.
+// endTool emits the end of a call and its result.
 func (s *State) endTool(id, status string) {
 	t := s.Tools[id]
 	delete(s.Tools, id)
@@ -131,7 +131,7 @@ func (s *State) endTool(id, status string) {
 	s.whole(result, output)
 }
 
-// output is what a call led to: text, and what is not text.
+// output returns the result of a call: its text, and the parts that are not text.
 func (t *openTool) output() (text string, more []Part) {
 	var texts []string
 	for _, c := range t.Result {
@@ -187,7 +187,7 @@ func (s *State) ask(env envelope) {
 		s.unparsed(fmt.Sprintf("%d questions wait for an answer", len(s.Asked)))
 		return
 	}
-	// Some agents ask before they have told of the call.
+	// Some agents ask before they announce the call.
 	if u.ID != "" && s.Tools[u.ID] == nil {
 		u.Status = ""
 		s.tool(p.Tool)
@@ -285,8 +285,8 @@ func (s *State) resolve(env envelope) {
 	s.settle(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == Daemon)
 }
 
-// settle tells what became of a question: the kind and the name of the option
-// that was chosen are empty when none was.
+// settle emits the outcome of a question. kind and name are those of the chosen option, or
+// empty.
 func (s *State) settle(q asked, kind, name string, synthetic bool) {
 	if q.Question {
 		d := questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "rejected"}
