@@ -105,10 +105,9 @@ func (f *Fleet) List() []*Instance {
 // Delete or Close removes the desktop's files with its recordings.
 //
 // It blocks as Start does. If the start fails, it removes the desktop and returns the
-// error of Start. If ctx ends first, it stops the start and returns the error of ctx: the
-// desktop, which does not run, can then still be in the Fleet until Delete. Its other
-// errors are an *InvalidError or a *LimitError, wrap ErrExists or ErrRemoving, or are
-// ErrClosed.
+// error of Start. If ctx ends first, it stops the start, removes the desktop and returns
+// the error of ctx. Its other errors are an *InvalidError or a *LimitError, wrap ErrExists
+// or ErrRemoving, or are ErrClosed.
 func (f *Fleet) Create(ctx context.Context, id string, o StartOptions) (*Instance, error) {
 	generated := id == ""
 	if generated {
@@ -122,7 +121,7 @@ func (f *Fleet) Create(ctx context.Context, id string, o StartOptions) (*Instanc
 		return nil, err
 	}
 	if err := in.Start(ctx, o); err != nil {
-		if cleanup := in.Delete(ctx); cleanup != nil {
+		if cleanup := in.Delete(context.WithoutCancel(ctx)); cleanup != nil {
 			err = fmt.Errorf("%w (and then: %w)", err, cleanup)
 		}
 		return nil, err

@@ -8,12 +8,28 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/webrtc"
 )
+
+// TestCreateCancelled ends the context of Create while the desktop starts.
+func TestCreateCancelled(t *testing.T) {
+	t.Parallel()
+	fake := faker{result: make(chan error)}
+	f := open(t, Config{Start: fake.start})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := f.Create(ctx, "one", StartOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Create = %v, want the error of its context", err)
+	}
+	if all := f.List(); len(all) != 1 || all[0].ID() != Main {
+		t.Errorf("the fleet has %d desktops, want main alone", len(all))
+	}
+}
 
 // TestErrorsOfCreate is the table of refusals.
 func TestErrorsOfCreate(t *testing.T) {
