@@ -480,8 +480,9 @@ func TestWindowsVanish(t *testing.T) {
 		defer mu.Unlock()
 		return err == nil && len(infos) == 0 && len(there) == 0
 	})
-	// Numbers are used again: a new window may have that of one just closed.
-	if seen != windows {
+	// A new window may have the id of one just closed, which the window manager still
+	// lists. It then opens, closes and opens again.
+	if seen < windows {
 		t.Errorf("%d windows seen of %d", seen, windows)
 	}
 }
