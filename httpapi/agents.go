@@ -93,7 +93,7 @@ func (s *Server) newAgentHost() *agenthost.Host {
 			cfg.Registry = cmp.Or(cfg.Registry, s.registry)
 			cfg.Logger = cmp.Or(cfg.Logger, s.log)
 			if cfg.Mount == nil {
-				cfg.Mount, cfg.FindDesktop = s.mount, s.findDesktop
+				cfg.Mount, cfg.FindDesktop = s.desktops.Mount, s.desktops.FindForAgent
 			}
 			cfg.CleanEnv = cfg.CleanEnv || s.cfg.EnvPolicy == desktop.EnvClean
 			cfg.Secrets = slices.Concat(cfg.Secrets, s.cfg.Secrets)

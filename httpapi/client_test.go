@@ -10,7 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/agents/computer"
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+)
+
+const (
+	mainPath = "/v1/desktop"
+	mcpPath  = "/v1/mcp"
+	sdpType  = "application/sdp"
+	pngMagic = "\x89PNG\r\n\x1a\n"
 )
 
 // testServer is a server on a loopback port, until the test ends.
@@ -174,16 +184,30 @@ func (a answer) problem(t *testing.T, status int, code string) map[string]any {
 	return p
 }
 
+// anyDesktop has the methods of a desktop that routes call. Fakes embed one that is nil.
+type anyDesktop interface {
+	computer.Desktop
+	Close() error
+	Subscribe(after uint64) *desktop.Subscription
+	Resize(context.Context, desktop.Size) error
+	ReleaseAll(context.Context) error
+	FocusedWindow(context.Context) (desktop.Window, error)
+}
+
 // desktop returns main, which must run.
-func (s *testServer) desktop(t *testing.T) Desktop {
+func (s *testServer) desktop(t *testing.T) anyDesktop {
 	t.Helper()
-	inst, err := s.fleet.Find(mainDesktop)
+	inst, err := s.fleet.Find(fleet.Main)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := running(inst)
+	d, err := inst.Desktop()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	full, ok := d.(anyDesktop)
+	if !ok {
+		t.Fatalf("%T lacks methods", d)
+	}
+	return full
 }

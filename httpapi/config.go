@@ -171,9 +171,10 @@ type Config struct {
 	// state directory.
 	EventLog eventlog.Config
 
-	// Start starts a desktop. Its Config is complete, and Start may change it. Nil:
-	// desktop.Start.
-	Start func(ctx context.Context, id string, cfg desktop.Config) (Desktop, error)
+	// Start starts a desktop. Its Config is complete, and Start may change it. The server
+	// refuses a call for which the desktop lacks a method of *desktop.Desktop. Agents need
+	// the methods of computer.Desktop. Nil: desktop.Start.
+	Start func(ctx context.Context, id string, cfg desktop.Config) (fleet.Desktop, error)
 
 	// Quiet, if not nil, is called when no request has come for 35 seconds. After
 	// later requests it is called again in the same way. It can give memory back.
@@ -202,9 +203,6 @@ func (c Config) withDefaults() Config {
 	if c.Version == "" {
 		c.Version = apiVersion
 	}
-	if c.Start == nil {
-		c.Start = startDesktop
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -221,14 +219,6 @@ func openFiles(cfg Config) (*filesystem.FS, error) {
 		return nil, fmt.Errorf("config: root: %w", err)
 	}
 	return files, nil
-}
-
-func startDesktop(ctx context.Context, _ string, cfg desktop.Config) (Desktop, error) {
-	d, err := desktop.Start(ctx, cfg)
-	if err != nil {
-		return nil, err // not d: a nil *desktop.Desktop is no nil Desktop
-	}
-	return d, nil
 }
 
 func (c Config) validate() error {

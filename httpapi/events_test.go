@@ -169,7 +169,7 @@ func TestHeartbeat(t *testing.T) {
 			return errors.New("the client has gone")
 		}
 		return w.Flush()
-	}, make(chan streamEvent), writeDesktopEvent, time.Millisecond, nil, nil)
+	}, make(chan string), func(*bufio.Writer, string) error { return nil }, time.Millisecond, nil, nil)
 	if want := ": connected\n\n" + strings.Repeat(": heartbeat\n\n", 2); out.String() != want {
 		t.Errorf("stream = %q, want %q", out.String(), want)
 	}

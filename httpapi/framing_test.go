@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // TestAmbiguousFraming sends requests of which a proxy in front might see
@@ -20,7 +21,7 @@ import (
 func TestAmbiguousFraming(t *testing.T) {
 	t.Parallel()
 	var served atomic.Bool
-	s := serve(t, Config{NoToken: true, Start: func(context.Context, string, desktop.Config) (Desktop, error) {
+	s := serve(t, Config{NoToken: true, Start: func(context.Context, string, desktop.Config) (fleet.Desktop, error) {
 		served.Store(true)
 		return nil, errors.New("not here")
 	}})

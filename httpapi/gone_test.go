@@ -80,7 +80,7 @@ func TestTypingIsEnded(t *testing.T) {
 	} {
 		typed := make(chan answer, 1)
 		begins(t, path, func() {
-			typed <- s.try(t.Context(), call{path: "/v1/desktop/keyboard/type", body: longTyping, header: map[string]string{actorHeader: "robot"}})
+			typed <- s.try(t.Context(), call{path: "/v1/desktop/keyboard/type", body: longTyping, header: map[string]string{"Deskhand-Actor": "robot"}})
 		})
 		s.post(t, test.path, test.body).want(t, 200)
 		p := (<-typed).problem(t, http.StatusConflict, test.code)

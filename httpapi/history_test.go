@@ -107,11 +107,19 @@ func TestRecordingEventsShowNoPast(t *testing.T) {
 	}
 	recent, _ := begin()
 
+	type recordingInfo struct {
+		ID       string
+		Status   recording.Status
+		EndedAt  string
+		Bytes    int64
+		Duration int64 `json:"durationMs"`
+		Reason   recording.Reason
+	}
 	told := func(events <-chan sse) (statuses map[string][]recording.Status, left recordingInfo) {
 		statuses = map[string][]recording.Status{}
 		for statuses[recent] == nil {
-			e, _ := await(t, events, recordingEventType)
-			var decoded recordingEvent
+			e, _ := await(t, events, "recording")
+			var decoded struct{ Recording recordingInfo }
 			if err := json.Unmarshal([]byte(e.data), &decoded); err != nil {
 				t.Fatal(err)
 			}

@@ -16,12 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // recorder is a desktop that only notes what it is asked to do.
 type recorder struct {
-	Desktop
+	anyDesktop
 	got chan any
 }
 
@@ -71,7 +72,7 @@ func newInProcess(tb testing.TB, on bool) *inProcess {
 	var err error
 	p.Server, err = New(Config{
 		NoToken: true, StateDir: tb.TempDir(), MaxBodyBytes: 4096,
-		Start: func(context.Context, string, desktop.Config) (Desktop, error) { return p.desk, nil },
+		Start: func(context.Context, string, desktop.Config) (fleet.Desktop, error) { return p.desk, nil },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -260,7 +261,7 @@ func FuzzBody(f *testing.F) {
 			f.Add(uint8(i), jsonType, []byte(body))
 		}
 	}
-	f.Add(uint8(0), "image/png", pngMagic)
+	f.Add(uint8(0), "image/png", []byte(pngMagic))
 	f.Add(uint8(3), "application/x+json; charset=\xff", []byte("{\"text\":\"\\ud800\"}"))
 	allowed := []int{400, 404, 409, 413, 415, 422}
 	f.Fuzz(func(t *testing.T, route uint8, kind string, body []byte) {

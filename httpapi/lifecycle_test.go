@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // scripted is a desktop that starts and stops when the test says so. Everything
 // else about desktops is tested on real ones.
 type scripted struct {
-	Desktop
+	anyDesktop
 	closing chan struct{} // receives when Close is called
 	close   chan error    // what Close returns
 	open    atomic.Int32  // how many are not closed
@@ -40,7 +41,7 @@ func newFactory() *factory {
 	}
 }
 
-func (f *factory) make(ctx context.Context, _ string, cfg desktop.Config) (Desktop, error) {
+func (f *factory) make(ctx context.Context, _ string, cfg desktop.Config) (fleet.Desktop, error) {
 	f.starting <- cfg
 	select {
 	case err := <-f.start:
@@ -180,7 +181,7 @@ func TestFailedStart(t *testing.T) {
 		<-f.starting
 		f.start <- tc.err
 		p := (<-start).problem(t, tc.status, tc.code)
-		if tc.status == 503 && tc.code == "desktop_dependencies_missing" && (p["installCommand"] != installCommand || len(p["missingDependencies"].([]any)) != 2) {
+		if tc.status == 503 && tc.code == "desktop_dependencies_missing" && (p["installCommand"] != "deskhand install desktop --yes" || len(p["missingDependencies"].([]any)) != 2) {
 			t.Errorf("problem = %v", p)
 		}
 		st := s.get(t, "/v1/desktop/status").json(t)

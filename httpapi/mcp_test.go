@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
@@ -25,7 +26,7 @@ func (t withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+t.token)
 	if t.name != "" {
-		r.Header.Set(actorHeader, t.name)
+		r.Header.Set("Deskhand-Actor", t.name)
 	}
 	return t.base.RoundTrip(r)
 }
@@ -161,7 +162,7 @@ func TestAgentsReachDesktop(t *testing.T) {
 	requireDesktop(t)
 	s := serve(t, Config{AgentRelay: []string{"/bin/deskhand", "mcp"}})
 	process, otherProcess := t.Context(), context.WithoutCancel(t.Context())
-	m, err := s.mount(t.Context(), process, mainDesktop, "claude")
+	m, err := s.desktops.Mount(t.Context(), process, fleet.Main, "claude")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,19 +193,19 @@ func TestAgentsReachDesktop(t *testing.T) {
 			t.Errorf("%s: %d", path, a.StatusCode)
 		}
 	}
-	again, err := s.mount(t.Context(), process, mainDesktop, "claude")
+	again, err := s.desktops.Mount(t.Context(), process, fleet.Main, "claude")
 	if err != nil || again.Servers[0].Headers["Authorization"] != web.Headers["Authorization"] {
 		t.Error("each session has a token of its own", err)
 	}
-	other, err := s.mount(t.Context(), otherProcess, mainDesktop, "codex")
+	other, err := s.desktops.Mount(t.Context(), otherProcess, fleet.Main, "codex")
 	if err != nil || other.Servers[0].Headers["Authorization"] == web.Headers["Authorization"] {
 		t.Error("two agents share a token", err)
 	}
-	s.tokens.Forget(mainDesktop)
+	s.tokens.Forget(fleet.Main)
 	if a := s.do(t, call{path: "/v1/desktop/status", header: map[string]string{"Authorization": "Bearer " + token}}); a.StatusCode != http.StatusUnauthorized {
 		t.Error(a.StatusCode)
 	}
-	if _, err := s.mount(t.Context(), process, "nowhere", "claude"); err == nil {
+	if _, err := s.desktops.Mount(t.Context(), process, "nowhere", "claude"); err == nil {
 		t.Error("a desktop that does not exist was mounted")
 	}
 }
@@ -256,9 +257,6 @@ func TestMCPOfANewLife(t *testing.T) {
 			t.Errorf("%v %s", err, a.body)
 		}
 		s.post(t, "/v1/desktop/stop", "{}").want(t, http.StatusOK)
-	}
-	if n := len(s.mcp.all); n != 1 {
-		t.Errorf("%d servers are kept", n)
 	}
 }
 

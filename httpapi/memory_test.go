@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -53,7 +54,7 @@ func TestClipboardMemory(t *testing.T) { //nolint:paralleltest // it measures th
 	s := startReal(t, Config{}, `{"width":64,"height":64}`)
 	const path, requests, limit = mainPath + "/clipboard", 40, 700 << 20
 	text := strings.Repeat("\x01é", 10<<20) // JSON needs 8 bytes for 3
-	body, err := rest.MarshalJSON(clipboardBody{Text: text[:len(text)/4]})
+	body, err := rest.MarshalJSON(map[string]string{"text": text[:len(text)/4]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestClipboardMemory(t *testing.T) { //nolint:paralleltest // it measures th
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.(Desktop).SetClipboard(t.Context(), desktop.Content{Type: desktop.TypeText, Data: []byte(text)}); err != nil {
+	if err := d.(computer.Desktop).SetClipboard(t.Context(), desktop.Content{Type: desktop.TypeText, Data: []byte(text)}); err != nil {
 		t.Fatal(err)
 	}
 	_, control := s.token(t, `{"scope":"control"}`)

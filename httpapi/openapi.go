@@ -6,6 +6,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/acp"
+	"github.com/deskhand/deskhand/httpapi/internal/desktops"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -55,8 +56,8 @@ func serveDocument(c *fiber.Ctx) error {
 func (c Config) restConfig(findToken func(string) *grants.Grant) rest.Config {
 	return rest.Config{
 		Title: "deskhand", Version: apiVersion, Tags: tags(),
-		PathParams: map[string]*huma.Param{desktopParam: {
-			Name: desktopParam, In: "path", Required: true, Description: "The desktop's id", Example: mainDesktop,
+		PathParams: map[string]*huma.Param{"desktop": {
+			Name: "desktop", In: "path", Required: true, Description: "The desktop's id", Example: fleet.Main,
 			Schema: &huma.Schema{Type: huma.TypeString, Pattern: fleet.IDPattern},
 		}},
 		Description: "Virtual Linux desktops that programs and agents can see and use. " +
@@ -64,7 +65,7 @@ func (c Config) restConfig(findToken func(string) *grants.Grant) rest.Config {
 			"/v1/desktops/{desktop}, where the desktop called main is the one of /v1/desktop.",
 		Token: c.Token, NoToken: c.NoToken, FindToken: findToken,
 		Origins: c.Origins, Methods: c.Methods, Headers: c.Headers, Credentials: c.Credentials, TrustProxy: c.TrustProxy,
-		MaxBodyBytes: int64(c.MaxBodyBytes), LargestBody: max(acp.MaxMessage, clipboardFactor*int64(c.MaxBodyBytes)),
+		MaxBodyBytes: int64(c.MaxBodyBytes), LargestBody: max(acp.MaxMessage, desktops.ClipboardFactor*int64(c.MaxBodyBytes)),
 		MaxUploadBytes: c.MaxUploadBytes,
 		MaxConnections: c.MaxConnections, MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
 		Quiet: c.Quiet, Logger: c.Logger, AccessLog: c.AccessLog,

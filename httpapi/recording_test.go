@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/recording"
 )
 
 // probed is what ffprobe sees of a video.
@@ -343,14 +345,15 @@ func TestRecordingsStay(t *testing.T) {
 	if _, err := s.StartDesktop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	inst, err := s.fleet.Find(mainDesktop)
+	inst, err := s.fleet.Find(fleet.Main)
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := record(t.Context(), inst, &recordBody{}, true)
+	rec, err := inst.RecordExclusive(t.Context(), recording.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	info := rec.Info()
 	if err := s.Close(); err != nil { // in the middle of it
 		t.Fatal(err)
 	}
@@ -359,7 +362,7 @@ func TestRecordingsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := next.get(t, mainPath+"/recordings/"+info.ID).want(t, 200).json(t)
-	if got["status"] != "completed" || got["startedAt"] != info.StartedAt {
+	if got["status"] != "completed" || got["startedAt"] != info.Started.UTC().Format("2006-01-02T15:04:05.000000000-07:00") {
 		t.Errorf("after the restart: %v", got)
 	}
 	probe(t, next.get(t, mainPath+"/recordings/"+info.ID+"/download").want(t, 200).body)

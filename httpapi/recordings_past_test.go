@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // TestListingLeavesTheStateDirectoryAlone: who only looks neither makes the
@@ -63,7 +64,7 @@ func TestListingLeavesTheStateDirectoryAlone(t *testing.T) {
 func TestDesktopElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
-	s := serve(t, Config{StateDir: dir, Start: func(context.Context, string, desktop.Config) (Desktop, error) {
+	s := serve(t, Config{StateDir: dir, Start: func(context.Context, string, desktop.Config) (fleet.Desktop, error) {
 		return nil, errors.New("it does not start")
 	}})
 	if got := s.post(t, "/v1/desktops", `{"stateDir":"`+t.TempDir()+`"}`); got.StatusCode < 500 {

@@ -11,6 +11,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/acp"
 	"github.com/deskhand/deskhand/httpapi/internal/agents"
 	"github.com/deskhand/deskhand/httpapi/internal/configuration"
+	"github.com/deskhand/deskhand/httpapi/internal/desktops"
 	"github.com/deskhand/deskhand/httpapi/internal/docsite"
 	"github.com/deskhand/deskhand/httpapi/internal/files"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
@@ -37,7 +38,6 @@ func healthy(context.Context, *struct{}) (*healthOutput, error) {
 
 // register adds every route.
 func (s *Server) register() {
-	s.rest.Huma.UseMiddleware(s.findInstance)
 	rest.Add(s.routes, rest.Route{
 		ID: "getHealth", Method: http.MethodGet, Path: "/v1/health", Tag: "Server", Scope: grants.ScopeView,
 		Summary: "Tell whether the server answers and the token is right",
@@ -50,31 +50,32 @@ func (s *Server) register() {
 		ID: "getReady", Method: http.MethodGet, Path: "/readyz", Tag: "Server", Open: true,
 		Summary: "Tell whether the server takes new work", Errors: []int{http.StatusServiceUnavailable},
 	}, s.ready)
-	s.registerLifecycle()
-	s.registerScreenshots()
-	s.registerMouse()
-	s.registerKeyboard()
-	s.registerClipboard()
-	s.registerWindows()
-	s.registerLaunch()
-	s.registerDisplay()
-	s.registerEvents()
-	s.registerStream()
-	s.registerControl()
-	s.registerRecording()
+	s.desktops = desktops.Register(s.rest, s.desktopsConfig())
 	s.processes = processes.Register(s.rest, processes.Config{
-		Dir: s.processDir, DesktopEnviron: s.desktopEnviron, DesktopUser: s.cfg.DesktopUser,
+		Dir: s.processDir, DesktopEnviron: s.desktops.Environ, DesktopUser: s.cfg.DesktopUser,
 		Environ: supervise.Inherit(s.cfg.EnvPolicy == desktop.EnvClean, s.cfg.Secrets...), Logger: s.log,
 	})
 	agents.Register(s.rest, agents.Config{Registry: s.registry, Servers: s.agents.Servers})
 	s.acp = acp.Register(s.rest, acp.Config{Host: s.agents, Logger: s.log})
 	sessions.Register(s.rest, sessions.Config{Host: s.agents, FolderProblem: configuration.Problem, Logger: s.log})
 	opencomputer.Register(s.rest, s.agents)
-	s.registerMCP()
 	tokens.Register(s.rest, tokens.Config{Store: s.tokens, DesktopUser: s.cfg.users.desktop.Name, DesktopMenu: s.cfg.DesktopMenu})
 	configuration.Register(s.rest, s.folders)
 	files.Register(s.rest, s.files)
 	s.registerRaw()
+}
+
+func (s *Server) desktopsConfig() desktops.Config {
+	c := s.cfg
+	return desktops.Config{
+		Fleet: s.fleet, Tokens: s.tokens,
+		Desktop: desktop.Config{
+			EnvPolicy: c.EnvPolicy, Secrets: c.Secrets, ProgramMenu: c.DesktopMenu, ShareAuthority: true, NoQuiesce: c.NoQuiesce,
+		},
+		MaxBodyBytes: int64(c.MaxBodyBytes), Version: c.Version,
+		AgentURL: c.AgentURL, AgentRelay: c.AgentRelay, MayMount: c.users.mayMount, AgentsUsing: s.agents.Using,
+		Logger: s.log,
+	}
 }
 
 func (s *Server) ready(ctx context.Context, in *struct{}) (*healthOutput, error) {

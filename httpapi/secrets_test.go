@@ -9,6 +9,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // TestDatabaseSecrets: with the password of the log of all sessions, what a server
@@ -19,7 +20,7 @@ func TestDatabaseSecrets(t *testing.T) {
 		var secrets []string
 		s := serve(t, Config{
 			EventLog: eventlog.Config{DSN: dsn}, Secrets: []string{"MY_SECRET"},
-			Start: func(_ context.Context, _ string, cfg desktop.Config) (Desktop, error) {
+			Start: func(_ context.Context, _ string, cfg desktop.Config) (fleet.Desktop, error) {
 				secrets = cfg.Secrets
 				return nil, errors.New("it does not start")
 			},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/testlog"
 )
@@ -203,7 +204,7 @@ func TestConfigIsChecked(t *testing.T) {
 // for the next request on that connection.
 func TestUnreadBodyIsNoRequest(t *testing.T) {
 	t.Parallel()
-	s := serve(t, Config{NoToken: true, MaxBodyBytes: 100, Start: func(context.Context, string, desktop.Config) (Desktop, error) {
+	s := serve(t, Config{NoToken: true, MaxBodyBytes: 100, Start: func(context.Context, string, desktop.Config) (fleet.Desktop, error) {
 		t.Error("a smuggled request was served")
 		return nil, errors.New("not here")
 	}})

@@ -15,6 +15,7 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/acp"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/desktops"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
@@ -30,8 +31,8 @@ type Server struct {
 	fleet  *fleet.Fleet
 	tokens *grants.Store
 
+	desktops  *desktops.Area
 	processes *processes.Area
-	mcp       mcpServers
 	files     *filesystem.FS
 	registry  *registry.Registry
 	folders   *folders.Store
@@ -40,10 +41,6 @@ type Server struct {
 
 	closeOnce sync.Once
 	closeErr  error
-
-	// liveDownloads has an element for each client that follows a recording with a token
-	// of a scope other than admin.
-	liveDownloads chan struct{}
 }
 
 // ErrClosed is returned by Serve, Mount and Sweep after Close.
@@ -91,7 +88,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files, liveDownloads: make(chan struct{}, maxLiveDownloads)}
+	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files}
 	s.agents = s.newAgentHost()
 	s.tokens = grants.New(grants.Config{StateDir: state, NewestRecording: all.NewestRecording, Logger: cfg.Logger})
 	if s.rest, err = rest.New(cfg.restConfig(s.tokens.Find)); err != nil {
@@ -109,12 +106,12 @@ func New(cfg Config) (_ *Server, err error) {
 // Token returns the bearer token that clients present. It is empty with Config.NoToken.
 func (s *Server) Token() string { return s.cfg.Token }
 
-// StartDesktop starts main with the default options, unless it runs, and returns it. It
-// blocks until the desktop runs, for 45 s at most, or until ctx ends; the start then
-// continues. The desktop belongs to the server: Close ends it. The error is a *Problem or
-// the error of ctx.
-func (s *Server) StartDesktop(ctx context.Context) (Desktop, error) {
-	return s.startInstance(ctx, mainDesktop)
+// StartDesktop starts main with the default options, unless it runs, and returns what
+// Config.Start returned. It blocks until the desktop runs, for 45 s at most, or until ctx
+// ends; the start then continues. The desktop belongs to the server: Close ends it. The
+// error is a *Problem or the error of ctx.
+func (s *Server) StartDesktop(ctx context.Context) (fleet.Desktop, error) {
+	return s.desktops.Start(ctx, fleet.Main)
 }
 
 // Sweep ends the processes that killed servers with the same StateDir left running, waits
@@ -154,7 +151,7 @@ func (s *Server) Sweep() (int, error) {
 // recordings opens them. OpenRecordings returns ErrInUse if it needs the state directory
 // and another server uses it.
 func (s *Server) OpenRecordings(ctx context.Context) error {
-	inst, err := s.fleet.Find(mainDesktop)
+	inst, err := s.fleet.Find(fleet.Main)
 	if err == nil {
 		_, err = inst.Recordings(ctx)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi"
 )
@@ -21,8 +22,8 @@ func (p program) startDesktop(ctx context.Context, s *httpapi.Server, f serverFl
 		}
 		return err // it names the command that installs missing programs
 	}
-	if f.demo {
-		furnish(ctx, d, log)
+	if l, ok := d.(computer.Launcher); ok && f.demo {
+		furnish(ctx, l, log)
 	}
 	return nil
 }
@@ -35,7 +36,7 @@ const greeting = `data:text/html,<title>deskhand</title><style>body{font:20px/1.
 
 // furnish launches a terminal and a browser on the demo's desktop, the first
 // installed one of each kind.
-func furnish(ctx context.Context, d httpapi.Desktop, log *slog.Logger) {
+func furnish(ctx context.Context, d computer.Launcher, log *slog.Logger) {
 	browserFlags := []string{"--no-first-run", "--no-default-browser-check", "--window-position=690,40", "--window-size=720,820", greeting}
 	choices := []struct {
 		what string
@@ -62,7 +63,7 @@ func furnish(ctx context.Context, d httpapi.Desktop, log *slog.Logger) {
 
 // launchFirst launches the first of these programs that is installed, and waits
 // for its window.
-func launchFirst(ctx context.Context, d httpapi.Desktop, apps []desktop.Launch) error {
+func launchFirst(ctx context.Context, d computer.Launcher, apps []desktop.Launch) error {
 	err := errors.New("nothing to launch")
 	for _, app := range apps {
 		app.Wait = true

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi"
 )
 
@@ -50,7 +51,7 @@ func (f *hostFlags) prepare(p program, noToken bool, cfg *httpapi.Config) error 
 			return err
 		}
 	}
-	cfg.Start = func(ctx context.Context, id string, cfg desktop.Config) (httpapi.Desktop, error) {
+	cfg.Start = func(ctx context.Context, id string, cfg desktop.Config) (fleet.Desktop, error) {
 		if id == hostID {
 			return startHost(ctx, cfg)
 		}

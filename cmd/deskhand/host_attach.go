@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/deskhand/deskhand/desktop"
-	"github.com/deskhand/deskhand/httpapi"
+	"github.com/deskhand/deskhand/desktop/fleet"
 )
 
 // hostDesktop is a desktop whose status says that it is the host's.
@@ -20,7 +20,7 @@ func (d hostDesktop) Status() desktop.Status {
 }
 
 // startHost attaches to the desktop of this session, by X11.
-func startHost(ctx context.Context, cfg desktop.Config) (httpapi.Desktop, error) {
+func startHost(ctx context.Context, cfg desktop.Config) (fleet.Desktop, error) {
 	d, err := desktop.Attach(ctx, os.Getenv("DISPLAY"), cfg)
 	if err != nil {
 		return nil, err

@@ -5,13 +5,17 @@ package main
 import (
 	"context"
 
+	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/desktop/robot"
-	"github.com/deskhand/deskhand/httpapi"
 )
 
+// The HTTP API needs these methods of a desktop.
+var _ computer.Desktop = (*robot.Desktop)(nil)
+
 // startHost controls the desktop of this session through robotgo.
-func startHost(ctx context.Context, cfg desktop.Config) (httpapi.Desktop, error) {
+func startHost(ctx context.Context, cfg desktop.Config) (fleet.Desktop, error) {
 	d, err := robot.Start(ctx, robot.Config{ID: cfg.ID, Policy: cfg.Policy})
 	if err != nil {
 		return nil, err

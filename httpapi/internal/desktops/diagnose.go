@@ -1,12 +1,9 @@
-package httpapi
+package desktops
 
 import (
 	"context"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/webrtc"
 )
@@ -73,68 +70,48 @@ type diagnosedPath struct {
 	Answered  uint64           `json:"checksAnswered" doc:"How many of the server's it answered"`
 }
 
-type diagnosisOutput struct{ Body diagnosis }
-
-type diagnosisInput struct{ request *rest.Request }
-
-// Resolve keeps the request.
-func (in *diagnosisInput) Resolve(ctx huma.Context) []error {
-	in.request = rest.RequestOf(ctx)
-	return nil
-}
-
 const aboutDiagnosis = `Looks at every hop of the way that pictures take, from the ports of this server to each viewer, and says in
 a sentence what works or where it ends. The request stands for a viewer's, so that it is best sent from the browser that
 sees nothing. It opens the port for media, if no viewer has yet, and asks STUN servers, which may take two seconds.`
 
-func (s *Server) registerDiagnosis(r rest.Route) {
-	r.ID, r.Path, r.Summary, r.About = "diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached", aboutDiagnosis
-	onInstance(s, r, func(ctx context.Context, inst *fleet.Instance, in *diagnosisInput) (*diagnosisOutput, error) {
-		c := in.request.Fiber
-		q := webrtc.Inquiry{ViewerOptions: s.viewer(in.request), Proxies: proxyHeaders(c)}
-		return &diagnosisOutput{wireDiagnosis(inst.Diagnose(ctx, q))}, nil
-	})
+func (a *Area) diagnose(ctx context.Context, in *target) (*rest.Output[diagnosis], error) {
+	inst, err := a.fleet.Find(in.Desktop)
+	if err != nil {
+		return nil, err
+	}
+	r := rest.RequestIn(ctx)
+	q := webrtc.Inquiry{ViewerOptions: a.viewer(r), Proxies: proxyHeaders(r.Fiber)}
+	return rest.Reply(wireDiagnosis(inst.Diagnose(ctx, q)), nil)
 }
 
 func wireDiagnosis(d webrtc.Diagnosis) diagnosis {
+	for _, list := range []*[]string{&d.Request.Addresses, &d.Request.Proxies, &d.UDP.Addresses, &d.Told} {
+		*list = append([]string{}, *list...) // a nil one would be null on the wire
+	}
 	out := diagnosis{
-		Verdict: d.Verdict, Remedy: d.Remedy,
-		Request: diagnosedRequest{d.Request.Host, some(d.Request.Addresses), d.Request.Problem, d.Request.Remote, some(d.Request.Proxies)},
-		UDP:     diagnosedUDP{d.UDP.Open, d.UDP.Port, d.UDP.Range, some(d.UDP.Addresses), d.UDP.Problem},
-		TCP:     diagnosedTCP(d.TCP),
-		Told:    some(d.Told),
-		Servers: []diagnosedICE{}, Viewers: []diagnosedPath{}, Failed: []diagnosedPath{},
+		Verdict: d.Verdict, Remedy: d.Remedy, Request: diagnosedRequest(d.Request), UDP: diagnosedUDP(d.UDP), TCP: diagnosedTCP(d.TCP),
+		Told: d.Told, Servers: []diagnosedICE{}, Viewers: wirePaths(d.Viewers), Failed: wirePaths(d.Failed),
 	}
 	for _, s := range d.Servers {
 		out.Servers = append(out.Servers, diagnosedICE{s.URL, s.Tried, s.Answered, s.Address, inMS(s.RoundTrip), s.Problem})
 	}
-	for _, v := range d.Viewers {
-		out.Viewers = append(out.Viewers, wirePath(v))
-	}
-	for _, v := range d.Failed {
-		out.Failed = append(out.Failed, wirePath(v))
-	}
 	return out
 }
 
-func wirePath(v webrtc.ViewerPath) diagnosedPath {
-	out := diagnosedPath{
-		ID: v.ID, Transport: v.Transport, Remote: v.Remote, State: v.State, Since: v.Since,
-		Local: v.Local, Far: v.Far, Relayed: v.Relayed, Sent: v.Sent, Received: v.Received, RoundTrip: inMS(v.RoundTrip),
-		Offered: v.Offered, Heard: v.Heard, Answered: v.Answered,
-	}
-	if !v.Ended.IsZero() {
-		out.Ended = &v.Ended
-	}
-	return out
-}
-
-func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// some is a list that is not null on the wire.
-func some(list []string) []string {
-	if list == nil {
-		return []string{}
+func wirePaths(all []webrtc.ViewerPath) []diagnosedPath {
+	list := []diagnosedPath{}
+	for _, v := range all {
+		out := diagnosedPath{
+			ID: v.ID, Transport: v.Transport, Remote: v.Remote, State: v.State, Since: v.Since,
+			Local: v.Local, Far: v.Far, Relayed: v.Relayed, Sent: v.Sent, Received: v.Received, RoundTrip: inMS(v.RoundTrip),
+			Offered: v.Offered, Heard: v.Heard, Answered: v.Answered,
+		}
+		if !v.Ended.IsZero() {
+			out.Ended = &v.Ended
+		}
+		list = append(list, out)
 	}
 	return list
 }
+
+func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,10 +1,7 @@
-package httpapi
+package desktops
 
 import (
-	"net/http"
-
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
-	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 )
 
@@ -33,19 +30,6 @@ func viewOf(g *grants.Grant, info recording.Info) recordingView {
 		return recordingListed
 	}
 	return recordingHidden
-}
-
-// recordingClosed returns a problem if the token does not show what a route reads of a
-// recording or does to it.
-func recordingClosed(g *grants.Grant, r rest.Route, info recording.Info) error {
-	needed := recordingShown
-	if r.Method != http.MethodGet || r.Path == "/recordings/{id}" {
-		needed = recordingListed
-	}
-	if viewOf(g, info) >= needed {
-		return nil
-	}
-	return rest.PermissionDenied.Problem("permission denied: this recording began before the token was made; use a token of scope admin")
 }
 
 // recordingFilter selects the events about recordings that a token is told.

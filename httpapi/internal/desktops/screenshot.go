@@ -1,4 +1,4 @@
-package httpapi
+package desktops
 
 import (
 	"context"
@@ -11,12 +11,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// shotQuery are the query parameters that all screenshots have.
+// shotQuery has the parameters of all screenshots.
 type shotQuery struct {
+	Desktop        string  `path:"desktop" default:"main"`
 	Format         string  `query:"format" enum:"png,jpeg,webp" default:"png" doc:"WebP is lossless"`
 	Quality        int64   `query:"quality" default:"85" doc:"Of JPEG, 1 to 100"`
 	Scale          float64 `query:"scale" default:"1" doc:"0.1 to 1.0"`
@@ -41,25 +43,15 @@ type shotOutput struct {
 	Body        func(huma.Context)
 }
 
-func (s *Server) registerScreenshots() {
+func (a *Area) registerScreenshots() {
 	r := rest.Route{
-		Method: http.MethodGet, Tag: "Screenshots", Query: true, Other: rest.ScreenshotFailed,
-		Errors: []int{http.StatusBadGateway},
-		Content: map[string]*huma.MediaType{
-			"image/png": rest.Binary(), "image/jpeg": rest.Binary(), "image/webp": rest.Binary(),
-		},
+		Tag: "Screenshots", Query: true, Other: rest.ScreenshotFailed, Errors: []int{http.StatusBadGateway},
+		Content: map[string]*huma.MediaType{"image/png": rest.Binary(), "image/jpeg": rest.Binary(), "image/webp": rest.Binary()},
+		More:    map[string]*huma.Response{"304": {Description: "The client has that picture"}},
 	}
-	r.More = map[string]*huma.Response{"304": {Description: "The client has that picture"}}
-	r.ID, r.Path, r.Summary = "takeScreenshot", "/screenshot", "Take a picture of the screen"
-	on(s, r, func(in *shotQuery) error { return in.check() },
-		func(ctx context.Context, d Desktop, in *shotQuery) (*shotOutput, error) {
-			return shoot(ctx, d, in, nil)
-		})
-	s.registerRegion(r)
-}
-
-func (s *Server) registerRegion(r rest.Route) {
-	type Shot = shotQuery // huma sees embedded fields only under an exported name
+	act(a, r.Get("takeScreenshot", "/screenshot", "Take a picture of the screen"),
+		func(ctx context.Context, in *shotQuery) (*shotOutput, error) { return a.shoot(ctx, in, nil, nil) })
+	type Shot shotQuery // huma sees embedded fields only under an exported name
 	type regionInput struct {
 		X      int64 `query:"x" required:"true" minimum:"-2147483648" maximum:"2147483647"`
 		Y      int64 `query:"y" required:"true" minimum:"-2147483648" maximum:"2147483647"`
@@ -67,51 +59,32 @@ func (s *Server) registerRegion(r rest.Route) {
 		Height int64 `query:"height" required:"true" minimum:"0" maximum:"4294967295"`
 		Shot
 	}
-	rect := func(in *regionInput) desktop.Rect {
-		return desktop.Rect{X: int(in.X), Y: int(in.Y), Width: int(in.Width), Height: int(in.Height)}
-	}
-	r.ID, r.Path, r.Summary = "takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen"
-	r.About = "What lies outside the screen is cut off."
-	on(s, r, func(in *regionInput) error {
-		if err := checkRegion(rect(in)); err != nil {
-			return err
-		}
-		return in.check()
-	}, func(ctx context.Context, d Desktop, in *regionInput) (*shotOutput, error) {
-		region := rect(in)
-		return shoot(ctx, d, &in.Shot, &region)
-	})
+	act(a, r.Get("takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen").
+		WithAbout("What lies outside the screen is cut off."),
+		func(ctx context.Context, in *regionInput) (*shotOutput, error) {
+			region, bad := regionOf(in.X, in.Y, in.Width, in.Height)
+			return a.shoot(ctx, (*shotQuery)(&in.Shot), &region, bad)
+		})
 }
 
 func (q *shotQuery) check() error {
-	switch {
-	case q.Quality < 1 || q.Quality > 100:
-		return rest.InvalidArgument("quality", "quality must be between 1 and 100")
-	case math.IsNaN(q.Scale) || q.Scale < 0.1 || q.Scale > 1:
-		return rest.InvalidArgument("scale", "scale must be between 0.1 and 1.0")
-	case q.SettleMS > 60_000:
-		return rest.InvalidArgument("settleMs", "settleMs must be between 0 and 60000")
-	case q.TimeoutMS > 300_000:
-		return rest.InvalidArgument("timeoutMs", "timeoutMs must be between 0 and 300000")
-	}
-	return nil
+	return check([]argument{
+		{q.Quality < 1 || q.Quality > 100, "quality", "quality must be between 1 and 100"},
+		{math.IsNaN(q.Scale) || q.Scale < 0.1 || q.Scale > 1, "scale", "scale must be between 0.1 and 1.0"},
+		{q.SettleMS > 60_000, "settleMs", "settleMs must be between 0 and 60000"},
+		{q.TimeoutMS > 300_000, "timeoutMs", "timeoutMs must be between 0 and 300000"},
+	})
 }
 
-func checkRegion(q desktop.Rect) error {
-	switch {
-	case q.X < 0:
-		return rest.InvalidArgument("x", "Desktop coordinates must be non-negative")
-	case q.Y < 0:
-		return rest.InvalidArgument("y", "Desktop coordinates must be non-negative")
-	case q.Width == 0:
-		return rest.InvalidArgument("width", "Screenshot region width and height must be greater than 0")
-	case q.Height == 0:
-		return rest.InvalidArgument("height", "Screenshot region width and height must be greater than 0")
-	}
-	return nil
+// regionOf returns a part of the screen.
+func regionOf(x, y, width, height int64) (desktop.Rect, error) {
+	const inside, empty = "Desktop coordinates must be non-negative", "Screenshot region width and height must be greater than 0"
+	return desktop.Rect{X: int(x), Y: int(y), Width: int(width), Height: int(height)}, check([]argument{
+		{x < 0, "x", inside}, {y < 0, "y", inside}, {width == 0, "width", empty}, {height == 0, "height", empty},
+	})
 }
 
-// cursor is how to show the pointer; cursorStyle wins over showCursor.
+// cursor returns how to draw the pointer; cursorStyle wins over showCursor.
 func (q *shotQuery) cursor() desktop.CursorStyle {
 	switch {
 	case q.CursorStyle == "pointer":
@@ -122,7 +95,12 @@ func (q *shotQuery) cursor() desktop.CursorStyle {
 	return desktop.CursorNone
 }
 
-func shoot(ctx context.Context, d Desktop, q *shotQuery, region *desktop.Rect) (*shotOutput, error) {
+// shoot takes a screenshot. bad is what is wrong with the region.
+func (a *Area) shoot(ctx context.Context, q *shotQuery, region *desktop.Rect, bad error) (*shotOutput, error) {
+	d, err := running[computer.Screen](a, q.Desktop, bad, q.check())
+	if err != nil {
+		return nil, err
+	}
 	known := knownObservations(q)
 	shot := desktop.ScreenshotOptions{
 		Region: region, Format: desktop.Format(q.Format), Quality: int(q.Quality), Scale: q.Scale, Cursor: q.cursor(),
@@ -152,8 +130,8 @@ func shoot(ctx context.Context, d Desktop, q *shotQuery, region *desktop.Rect) (
 	return out, nil
 }
 
-// knownObservations are those that the client has a picture of (RFC 9110,
-// section 13.1.2).
+// knownObservations returns the ids of the observations of which the client has the
+// picture (RFC 9110, section 13.1.2).
 func knownObservations(q *shotQuery) []string {
 	var ids []string
 	if q.IfChangedSince != "" {

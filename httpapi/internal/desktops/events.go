@@ -1,4 +1,4 @@
-package httpapi
+package desktops
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,58 +21,61 @@ import (
 )
 
 type eventsInput struct {
+	Desktop     string `path:"desktop" default:"main"`
 	Types       string `query:"types" pattern:"^[a-z_]+(,[a-z_]+)*$" doc:"Only events of these types, as in control,recording; all when left out"`
 	Holder      string `query:"holder" maxLength:"64" doc:"An actor, named as in the header Deskhand-Actor, whose control is released when this stream ends"`
 	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"Number of the last event seen: the ones after it come first"`
 }
 
-func (s *Server) registerEvents() {
-	on(s, rest.Route{
-		ID: "followEvents", Method: http.MethodGet, Path: "/events", Tag: "Events", Query: true, Other: rest.RuntimeFailed,
-		Summary: "Follow what happens on the desktop",
-		About:   aboutEvents,
-		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
-	}, nil, func(ctx context.Context, d Desktop, in *eventsInput) (*rest.EventsOutput, error) {
-		inst, _ := ctx.Value(instanceKey{}).(*fleet.Instance)
-		var after uint64
-		if in.LastEventID != "" {
-			if _, err := fmt.Sscanf(in.LastEventID, "%d", &after); err != nil {
-				return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a non-negative integer")
-			}
-		}
-		return &rest.EventsOutput{
-			ContentType: "text/event-stream", Cache: rest.StreamCache, Buffering: "no",
-			Body: func(ctx huma.Context) {
-				ctx.SetStatus(http.StatusOK)
-				r := rest.RequestOf(ctx)
-				if r.Method() == fiber.MethodHead {
-					return
-				}
-				feed := newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
-				release := s.releaser(r, d, in.Holder)
-				s.rest.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
-					defer release()
-					defer feed.close()
-					rest.WriteEvents(w, flush, feed.events, writeDesktopEvent, rest.Heartbeat, gone, ending)
-				})
-			},
-		}, nil
-	})
+func (a *Area) registerEvents() {
+	r := rest.Route{Tag: "Events", Query: true, Other: rest.RuntimeFailed}
+	r.Content = map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	act(a, r.Get("followEvents", "/events", "Follow what happens on the desktop").WithAbout(aboutEvents), a.followEvents)
 }
 
-// releaser returns a function that releases the control that the caller holds under that name.
-func (s *Server) releaser(r *rest.Request, d Desktop, name string) func() {
-	c, ok := d.(controller)
-	if !ok || name == "" {
-		return func() {}
+func (a *Area) followEvents(_ context.Context, in *eventsInput) (*rest.EventsOutput, error) {
+	d, err := running[interface {
+		Subscribe(after uint64) *desktop.Subscription
+	}](a, in.Desktop)
+	if err != nil {
+		return nil, err
 	}
-	a := r.Grant.Actor(name)
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
-		defer cancel()
-		if err := c.ReleaseControl(ctx, a); err != nil {
-			s.log.Debug("control of a caller that left", "error", err)
+	inst, err := a.fleet.Find(in.Desktop)
+	if err != nil {
+		return nil, err
+	}
+	var after uint64
+	if in.LastEventID != "" {
+		if after, err = strconv.ParseUint(in.LastEventID, 10, 64); err != nil {
+			return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a non-negative integer")
 		}
+	}
+	return &rest.EventsOutput{
+		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
+		Body: func(ctx huma.Context) {
+			ctx.SetStatus(http.StatusOK)
+			r := rest.RequestOf(ctx)
+			if r.Method() == fiber.MethodHead {
+				return
+			}
+			feed := newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
+			a.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
+				if c, ok := d.(controller); ok && in.Holder != "" {
+					defer a.release(c, r.Grant.Actor(in.Holder))
+				}
+				defer feed.close()
+				rest.WriteEvents(w, flush, feed.events, writeDesktopEvent, rest.Heartbeat, gone, ending)
+			})
+		},
+	}, nil
+}
+
+// release releases the control of a caller that has disconnected.
+func (a *Area) release(c controller, caller desktop.Actor) {
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	if err := c.ReleaseControl(ctx, caller); err != nil {
+		a.cfg.Logger.Debug("release control of a caller that has disconnected", "error", err)
 	}
 }
 

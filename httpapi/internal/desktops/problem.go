@@ -1,10 +1,11 @@
-package httpapi
+package desktops
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -15,6 +16,91 @@ import (
 	"github.com/deskhand/deskhand/recording/timeline"
 	"github.com/deskhand/deskhand/webrtc"
 )
+
+// installCommand installs the programs that desktops need.
+const installCommand = "deskhand install desktop --yes"
+
+var (
+	controlHeld    = rest.Kind{Code: "control_held", Title: "Control Held", Status: http.StatusConflict}
+	tooManyViewers = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusServiceUnavailable}
+	tooManyOfOwner = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusTooManyRequests}
+)
+
+// Problem returns the problem for an error of a desktop, its live view or its recordings,
+// or nil if err is another error.
+func Problem(err error) *rest.Problem {
+	switch {
+	case errors.Is(err, recording.ErrNoSpace):
+		return rest.DiskFull("there is too little space left on the disk of the recordings; delete some")
+	case rest.NoSpaceLeft(err):
+		return nil // rest has the answer to a full disk
+	}
+	return cmp.Or(streamProblem(err), inputProblem(err), recordingProblem(err), fleetProblem(err), desktopProblem(err))
+}
+
+func desktopProblem(err error) *rest.Problem {
+	var bad *desktop.InvalidError
+	var missing *desktop.MissingError
+	var late *desktop.DeadlineError
+	switch {
+	case errors.As(err, &bad):
+		return rest.InvalidArgument(bad.Field, bad.Field+" "+bad.Reason)
+	case errors.As(err, &missing):
+		return rest.Dependencies.WithCode(fmt.Sprintf(
+			"Desktop dependencies are not installed: %s. Run `%s` to install them, or install the required tools manually.",
+			strings.Join(missing.Programs, ", "), installCommand)).
+			With("missingDependencies", missing.Programs).With("installCommand", installCommand)
+	case errors.As(err, &late):
+		details := withProgress(late.Done, map[string]any{"message": late.Error(), "operation": late.Op, "deadlineMs": late.After.Milliseconds()})
+		return rest.TimedOut.Problem("timeout: "+late.Error()).With("details", details)
+	case errors.Is(err, desktop.ErrClosed):
+		return notStarted()
+	case errors.Is(err, desktop.ErrRestarting):
+		return rest.RuntimeFailed.WithCode(rest.Sentence(err)+"; try again shortly").WithHeader(fiber.HeaderRetryAfter, "1")
+	case errors.Is(err, desktop.ErrWindowNotFound):
+		return rest.WindowNotFound.WithCode(rest.Sentence(err) + "; GET the windows for those that exist")
+	case errors.Is(err, desktop.ErrNoFocusedWindow):
+		return rest.NoFocusedWindow.WithCode("No window currently has focus")
+	case errors.Is(err, desktop.ErrAppNotFound):
+		return rest.AppNotFound.WithCode(rest.Sentence(err))
+	case errors.Is(err, desktop.ErrNoClipboardContent):
+		return rest.NotAcceptable.Problem("not acceptable: the selection holds no image").
+			With("details", map[string]any{"message": "the selection holds no image; leave format out to read its text"})
+	case errors.Is(err, desktop.ErrUnsupported):
+		return rest.UnsupportedAction.WithCode(rest.Sentence(err))
+	}
+	return nil
+}
+
+func notStarted() *rest.Problem {
+	return rest.RuntimeInactive.WithCode("Desktop runtime has not been started; POST to its start first")
+}
+
+// withProgress adds the progress of an action to details, if it is known.
+func withProgress(progress string, details map[string]any) map[string]any {
+	if progress != "" {
+		details["progress"] = progress
+	}
+	return details
+}
+
+// inputProblem returns the problem for input that was refused because another actor has
+// control, or that ended before it was complete, or nil if err is another error.
+func inputProblem(err error) (p *rest.Problem) {
+	var held *desktop.ControlHeldError
+	if errors.As(err, &held) {
+		p = controlHeld.WithCode(rest.Sentence(err)+"; wait until it is released, or take control").With("holder", actorOf(held.Holder))
+	}
+	var cut *desktop.InterruptedError
+	if !errors.As(err, &cut) {
+		return p
+	}
+	if p == nil {
+		p = rest.InputEnded.WithCode("")
+	}
+	p.Detail = rest.Sentence(err)
+	return p.With("details", withProgress(cut.Done, map[string]any{"message": err.Error(), "operation": cut.Op}))
+}
 
 // fleetFields maps the fields of fleet.InvalidError to the fields of requests.
 var fleetFields = map[string]string{"ID": "id", "Desktop.StateDir": "stateDir"}
@@ -40,7 +126,7 @@ func fleetProblem(err error) *rest.Problem {
 	case !errors.As(err, &about):
 		return nil
 	case errors.Is(err, fleet.ErrNotFound):
-		return unknownDesktop(about.ID)
+		return rest.Missing("desktop", about.ID)
 	case errors.Is(err, fleet.ErrExists):
 		return rest.Conflict.Problem(fmt.Sprintf("conflict: a desktop %s exists already; choose another id, or start that one", about.ID)).
 			With("details", map[string]any{"message": "id is taken", "id": about.ID})
@@ -92,15 +178,11 @@ func recordingProblem(err error) *rest.Problem {
 			With("missingDependencies", missing.Programs).With("installCommand", installCommand)
 	case errors.Is(err, recording.ErrTooManyClips):
 		return rest.NoRoom.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "1")
-	case errors.Is(err, recording.ErrTooMany):
-		return rest.ConflictOf(err.Error())
 	case errors.Is(err, recording.ErrActive):
 		return rest.ConflictOf("stop the active desktop recording before deleting it")
 	case errors.Is(err, recording.ErrNotActive):
 		return rest.ConflictOf("the recording has ended")
-	case errors.Is(err, recording.ErrLocked):
-		return rest.ConflictOf(err.Error())
-	case errors.Is(err, timeline.ErrFull):
+	case rest.IsAny(err, recording.ErrTooMany, recording.ErrLocked, timeline.ErrFull):
 		return rest.ConflictOf(err.Error())
 	case errors.Is(err, recording.ErrClosed):
 		return rest.ShuttingDown.Problem("the desktop or the server is going away")
@@ -115,9 +197,9 @@ func streamProblem(err error) *rest.Problem {
 	case errors.Is(err, webrtc.ErrClosed):
 		return rest.ConflictOf("desktop streaming is not active")
 	case errors.Is(err, webrtc.ErrTooManyOfOwner):
-		return rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusTooManyRequests}.Problem(err.Error())
+		return tooManyOfOwner.Problem(err.Error())
 	case errors.Is(err, webrtc.ErrTooManyViewers):
-		return rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusServiceUnavailable}.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "10")
+		return tooManyViewers.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "10")
 	case errors.Is(err, webrtc.ErrNoCodec):
 		return rest.NotAcceptable.Problem("not acceptable: " + err.Error())
 	case errors.Is(err, webrtc.ErrOffer):

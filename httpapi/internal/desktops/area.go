@@ -1,0 +1,255 @@
+package desktops
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+)
+
+// ClipboardFactor is how much larger than other bodies those for the clipboard may be.
+const ClipboardFactor = 16
+
+// Config configures the routes of desktops.
+type Config struct {
+	Fleet  *fleet.Fleet
+	Tokens *grants.Store
+
+	// Desktop is what all desktops have in common.
+	Desktop desktop.Config
+
+	// MaxBodyBytes bounds bodies, except bodies for the clipboard.
+	MaxBodyBytes int64
+
+	// Version is the version that MCP clients get.
+	Version string
+
+	// AgentURL is where agents reach the server, and AgentRelay the command line that
+	// relays for agents without HTTP.
+	AgentURL   string
+	AgentRelay []string
+
+	// MayMount returns an error if agents must not have a desktop.
+	MayMount func() error
+
+	// AgentsUsing returns the names of the agents whose process has a desktop's tools.
+	AgentsUsing func(ctx context.Context, desktopID string) []string
+
+	Logger *slog.Logger
+}
+
+// Area is the area of desktops.
+type Area struct {
+	rest.Group
+	cfg   Config
+	fleet *fleet.Fleet
+	mcp   mcpServers
+}
+
+// Register adds the routes of desktops.
+func Register(api *rest.API, cfg Config) *Area {
+	a := &Area{
+		Group: rest.Group{API: api, Problem: Problem}, cfg: cfg, fleet: cfg.Fleet,
+		mcp: mcpServers{all: map[string]mcpServer{}},
+	}
+	for _, register := range []func(){
+		a.registerLifecycle, a.registerScreenshots, a.registerMouse, a.registerKeyboard, a.registerClipboard, a.registerWindows,
+		a.registerPrograms, a.registerDisplay, a.registerEvents, a.registerStream, a.registerControl,
+		recordings{a, make(chan struct{}, maxLiveDownloads)}.register, a.registerMCP,
+	} {
+		register()
+	}
+	return a
+}
+
+// Start starts a desktop with the default options, unless it runs, and returns it. The
+// error is a *rest.Problem, or that of ctx.
+func (a *Area) Start(ctx context.Context, id string) (fleet.Desktop, error) {
+	inst, err := a.fleet.Find(id)
+	if err == nil {
+		err = inst.Start(ctx, (&startOptions{}).options(a.cfg.Desktop))
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var d fleet.Desktop
+	if err == nil {
+		d, err = inst.Desktop()
+	}
+	if err != nil {
+		return nil, a.ProblemOf(err, rest.RuntimeFailed)
+	}
+	return d, nil
+}
+
+// Environ returns the environment of programs on a desktop. The error is a *rest.Problem
+// or one without a problem.
+func (a *Area) Environ(id string) ([]string, error) {
+	d, err := running[fleet.Desktop](a, id)
+	var environ []string
+	if err == nil {
+		e, ok := d.(interface{ Environ() ([]string, error) })
+		if !ok {
+			return nil, rest.UnsupportedAction.WithCode("This kind of desktop has no environment that processes could be given; leave desktop out")
+		}
+		environ, err = e.Environ()
+	}
+	if p := Problem(err); p != nil {
+		return nil, p
+	}
+	return environ, err
+}
+
+const (
+	mainPath = "/v1/desktop"
+	anyPath  = "/v1/desktops/{desktop}"
+)
+
+// pathOf returns the path of a desktop.
+func pathOf(id string) string {
+	if id == fleet.Main {
+		return mainPath
+	}
+	return "/v1/desktops/" + id
+}
+
+type (
+	// target is a request on a desktop.
+	target struct {
+		Desktop string `path:"desktop" default:"main"`
+	}
+
+	// input is a request on a desktop with a JSON body.
+	input[B any] struct {
+		Desktop string `path:"desktop" default:"main"`
+		Body    B
+	}
+
+	// itemInput is a request on a part of a desktop with a JSON body.
+	itemInput[B any] struct {
+		Desktop string `path:"desktop" default:"main"`
+		ID      string `path:"id"`
+		Body    B
+	}
+)
+
+// add adds a route of a desktop twice: of main, and of any.
+func add[I, O any](a *Area, r rest.Route, handle func(context.Context, *I) (*O, error)) {
+	if r.Scope == grants.ScopeAdmin && !r.Admin {
+		if r.Scope = grants.ScopeControl; r.Method == http.MethodGet {
+			r.Scope = grants.ScopeView
+		}
+	}
+	if r.Enter == nil {
+		r.Enter = a.enter(a.fleet.Find)
+	}
+	path := r.Path
+	r.Path = mainPath + path
+	rest.Add(a.Group, r, handle)
+	r.Path, r.ID = anyPath+path, r.ID+"Of"
+	rest.Add(a.Group, r.WithErrors(http.StatusNotFound), handle)
+}
+
+// act adds a route of a running desktop.
+func act[I, O any](a *Area, r rest.Route, handle func(context.Context, *I) (*O, error)) {
+	r.UntilGone = true
+	add(a, r.WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout), handle)
+}
+
+// running returns the running desktop with an id as D, the methods that a route needs. It
+// returns bad, what is wrong with the arguments, before what is wrong with the desktop.
+func running[D any](a *Area, id string, bad ...error) (d D, err error) {
+	inst, err := a.fleet.Find(id)
+	if err = cmp.Or(err, cmp.Or(bad...)); err != nil {
+		return d, err
+	}
+	desk, err := inst.Desktop()
+	if err != nil {
+		return d, err
+	}
+	d, ok := desk.(D)
+	if !ok {
+		return d, rest.UnsupportedAction.WithCode("This kind of desktop does not have this action")
+	}
+	return d, nil
+}
+
+// Headers in which a caller gives its name, or the key of a viewer that acts by requests
+// and not by its connection. The control of the viewer is then the caller's.
+const (
+	actorHeader  = "Deskhand-Actor"
+	viewerHeader = "Deskhand-Viewer"
+)
+
+// typingHeader says that a person types through the request: events and recordings get
+// only the number of its keys or characters.
+const typingHeader = "Deskhand-Typing"
+
+// enter returns the Enter of a desktop's routes. find finds the desktop. The context
+// gets the actor.
+func (a *Area) enter(find func(string) (*fleet.Instance, error)) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		r := rest.RequestOf(ctx)
+		actor, err := a.actor(r, cmp.Or(ctx.Param("desktop"), fleet.Main), find)
+		if err != nil {
+			a.Write(r.Fiber, a.ProblemOf(err, rest.Internal))
+			return
+		}
+		acting := desktop.WithActor(ctx.Context(), actor)
+		if ctx.Header(typingHeader) != "" {
+			acting = desktop.WithPerson(acting)
+		}
+		next(huma.WithContext(ctx, acting))
+	}
+}
+
+// actor returns the actor of a request on a desktop. A token that is for another desktop
+// gets the same problem whether the desktop exists or not.
+func (a *Area) actor(r *rest.Request, id string, find func(string) (*fleet.Instance, error)) (desktop.Actor, error) {
+	var actor desktop.Actor
+	if g := r.Grant; g != nil && g.Desktop != "" && g.Desktop != id {
+		return actor, rest.PermissionDenied.Problem(fmt.Sprintf("permission denied: this token is good for the desktop %s only", g.Desktop))
+	}
+	inst, err := find(id)
+	if err != nil {
+		return actor, err
+	}
+	name := r.Fiber.Get(actorHeader)
+	if name != "" && !grants.ActorName().MatchString(name) {
+		return actor, rest.InvalidRequest.Problem("invalid request: " + actorHeader +
+			" must have 1 to 64 letters, digits, spaces or any of . _ @ -, and begin with a letter or a digit")
+	}
+	if key := r.Fiber.Get(viewerHeader); key != "" {
+		if stream := inst.RunningStream(); stream != nil {
+			if viewer, ok := stream.ViewerActor(key); ok {
+				return viewer, nil
+			}
+		}
+	}
+	return r.Grant.Actor(name), nil
+}
+
+// argument is a check of an argument.
+type argument struct {
+	bad      bool
+	field    string // the JSON or query name
+	sentence string // says what is accepted
+}
+
+// check returns the problem of the first argument that is bad, or nil.
+func check(arguments []argument) error {
+	for _, arg := range arguments {
+		if arg.bad {
+			return rest.InvalidArgument(arg.field, arg.sentence)
+		}
+	}
+	return nil
+}

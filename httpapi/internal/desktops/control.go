@@ -1,0 +1,116 @@
+package desktops
+
+import (
+	"context"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+)
+
+// controller is a desktop of which one actor at a time has control.
+type controller interface {
+	Control() desktop.Control
+	TakeControl(ctx context.Context, a desktop.Actor, force bool) error
+	TakeSharedControl(ctx context.Context, a desktop.Actor, force bool) error
+	ReleaseControl(ctx context.Context, a desktop.Actor) error
+}
+
+type controlBody struct {
+	Holder *actorBody `json:"holder,omitempty" doc:"Nobody has control when it is left out"`
+	Taken  bool       `json:"taken" doc:"The input of everybody else is refused"`
+	Since  *time.Time `json:"since,omitempty"`
+}
+
+type actorBody struct {
+	Kind desktop.ActorKind `json:"kind" enum:"api,agent,viewer"`
+	Name string            `json:"name,omitempty"`
+	ID   string            `json:"id,omitempty"`
+}
+
+type takeBody struct {
+	Force  bool `json:"force,omitempty" doc:"Take it from somebody who has taken it, too"`
+	Shared bool `json:"shared,omitempty" doc:"Keep out other viewers only; API callers and agents may go on"`
+}
+
+// presenceBody lists the viewers, agents and API callers of a desktop.
+type presenceBody struct {
+	Present []presentBody `json:"present" nullable:"false" doc:"Viewers, agents whose process runs with this desktop, the holder of control, and API callers and agents that sent input in the last five minutes"`
+}
+
+type presentBody struct {
+	actorBody
+	Control bool       `json:"control" doc:"It has control"`
+	SeenAt  *time.Time `json:"seenAt,omitempty" doc:"When an API caller or agent last sent input"`
+}
+
+func actorOf(a desktop.Actor) actorBody { return actorBody{a.Kind, a.Name, a.ID} }
+
+func controlOf(c desktop.Control) controlBody {
+	out := controlBody{Taken: c.Taken}
+	if c.Holder != nil {
+		holder := actorOf(*c.Holder)
+		out.Holder, out.Since = &holder, &c.Since
+	}
+	return out
+}
+
+const aboutControl = "Callers are told apart by the name in their header Deskhand-Actor; those without one are all the same. "
+
+func (a *Area) registerControl() {
+	r := rest.Route{Tag: "Control", Other: rest.RuntimeFailed}
+	add(a, r.Get("getPresence", "/presence", "List the viewers, agents and API callers of the desktop").
+		WithAbout("The list has viewers, agents and API callers. The answer does not wait for the desktop."), a.presence)
+	act(a, r.Get("getControl", "/control", "Tell who has control of the desktop").
+		WithAbout("Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps everybody else out."),
+		func(_ context.Context, in *target) (*rest.Output[controlBody], error) {
+			return a.control(in.Desktop, func(controller) error { return nil })
+		})
+	act(a, r.Post("takeControl", "/control/take", "Take control of the desktop").
+		WithAbout(aboutControl+"Until it is released, or a minute passes without input, all others' input is refused with 409 control_held."),
+		func(ctx context.Context, in *input[takeBody]) (*rest.Output[controlBody], error) {
+			return a.control(in.Desktop, func(c controller) error {
+				if in.Body.Shared {
+					return c.TakeSharedControl(ctx, desktop.ActorFrom(ctx), in.Body.Force)
+				}
+				return c.TakeControl(ctx, desktop.ActorFrom(ctx), in.Body.Force)
+			})
+		})
+	act(a, r.Post("releaseControl", "/control/release", "Give control back").WithAbout(aboutControl+"Without having it, this does nothing."),
+		func(ctx context.Context, in *target) (*rest.Output[controlBody], error) {
+			return a.control(in.Desktop, func(c controller) error { return c.ReleaseControl(ctx, desktop.ActorFrom(ctx)) })
+		})
+}
+
+// control calls change and returns the control of a desktop.
+func (a *Area) control(desktopID string, change func(controller) error) (*rest.Output[controlBody], error) {
+	c, err := running[controller](a, desktopID)
+	if err == nil {
+		err = change(c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rest.Reply(controlOf(c.Control()), nil)
+}
+
+func (a *Area) presence(ctx context.Context, in *target) (*rest.Output[presenceBody], error) {
+	inst, err := a.fleet.Find(in.Desktop)
+	if err != nil {
+		return nil, err
+	}
+	var agents []desktop.Actor
+	for _, agent := range a.cfg.AgentsUsing(ctx, in.Desktop) {
+		agents = append(agents, grants.AgentActor(agent))
+	}
+	list := []presentBody{}
+	for _, p := range inst.Presence(agents...) {
+		one := presentBody{actorBody: actorOf(p.Actor), Control: p.Control}
+		if !p.Seen.IsZero() {
+			one.SeenAt = &p.Seen
+		}
+		list = append(list, one)
+	}
+	return rest.Reply(presenceBody{list}, nil)
+}

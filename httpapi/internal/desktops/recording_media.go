@@ -1,0 +1,277 @@
+package desktops
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/recording"
+)
+
+const (
+	videoType   = "video/mp4"
+	pictureType = "image/jpeg"
+)
+
+type (
+	videoInput struct {
+		Desktop string `path:"desktop" default:"main"`
+		ID      string `path:"id"`
+		Live    string `query:"live" enum:"true,false,1,0" doc:"Follow one that goes on until it ends: the answer has no length and no parts"`
+		rest.Conditions
+	}
+
+	posterInput struct {
+		Desktop string `path:"desktop" default:"main"`
+		ID      string `path:"id"`
+		rest.Conditions
+	}
+
+	thumbnailInput struct {
+		Desktop string `path:"desktop" default:"main"`
+		ID      string `path:"id"`
+		Moment  string `path:"moment" pattern:"^[0-9]{1,12}(\\.jpg)?$" doc:"Milliseconds from the beginning of the video; .jpg may follow" example:"1500.jpg"`
+		rest.Conditions
+	}
+
+	thumbnailInfo struct {
+		At   int64  `json:"at" doc:"Milliseconds from the beginning of the video"`
+		Path string `json:"path" doc:"Below the recording's own"`
+	}
+
+	thumbnailsOutput struct {
+		Body struct {
+			Thumbnails []thumbnailInfo `json:"thumbnails" nullable:"false"`
+		}
+	}
+
+	clipInput struct {
+		Desktop string `path:"desktop" default:"main"`
+		ID      string `path:"id"`
+		From    int64  `query:"from" minimum:"0" maximum:"31622400000" doc:"Milliseconds from the beginning of the video"`
+		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; that of the video when left out"`
+		Around  uint64 `query:"around" doc:"In place of from and to: the seq of an entry of the timeline"`
+
+		Before rest.Optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before that entry; 2000 when left out"`
+		After  rest.Optional[int64] `query:"after" minimum:"0" maximum:"31622400000" doc:"Milliseconds after it; 3000 when left out"`
+	}
+)
+
+// openFile is a file that can be sent.
+type openFile struct{ *os.File }
+
+func (f openFile) System() *os.File { return f.File }
+
+// clipFile is the file of a clip. Close frees its disk space.
+type clipFile struct {
+	openFile
+	clip *recording.Clip
+}
+
+// Close implements io.Closer.
+func (f clipFile) Close() error { return f.clip.Close() }
+
+// inVideo is a number of milliseconds.
+func inVideo(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+const aboutDownload = `A range of it, and conditions, are answered as RFC 9110 has them, so that players can seek. While it goes on this is what
+there is so far; with live it follows until the end, as a fragmented MP4.`
+
+const aboutClip = `From one moment to another, or around an entry of the timeline. It is not encoded anew when it begins at a key frame,
+which takes no time; else it begins exactly where it was asked to. captions.vtt with the same from and to has its captions.`
+
+func (a recordings) registerMedia(r rest.Route) {
+	r.Query, r.Errors = true, []int{http.StatusNotFound}
+	clip := r.Get("clipRecording", "/recordings/{id}/clip", "Get a part of a recording as a video of its own").WithAbout(aboutClip).
+		WithErrors(http.StatusBadRequest, http.StatusServiceUnavailable)
+	clip.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
+	add(a.Area, clip, a.sendClip)
+	thumbnails := r.Get("listRecordingThumbnails", "/recordings/{id}/thumbnails", "List a recording's small pictures")
+	thumbnails.Query = false
+	add(a.Area, thumbnails, a.listThumbnails)
+	r = r.WithErrors(http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
+	r.More = map[string]*huma.Response{
+		"206": {Description: "The range that was asked for"},
+		"304": {Description: http.StatusText(http.StatusNotModified)},
+	}
+	r.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
+	add(a.Area, r.Get("downloadDesktopRecording", "/recordings/{id}/download", "Download a recording").WithAbout(aboutDownload), a.sendVideo)
+	r.Content = map[string]*huma.MediaType{pictureType: rest.Binary()}
+	add(a.Area, r.Get("getRecordingPoster", "/recordings/{id}/poster.jpg", "Get a picture of a recording").WithAbout("The first one that is not blank."),
+		func(ctx context.Context, in *posterInput) (*rest.FileOutput, error) {
+			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
+			if err != nil {
+				return nil, err
+			}
+			f, err := store.Poster(in.ID)
+			return a.sendOpen(ctx, in.ID, &rest.FileOutput{ContentType: pictureType}, f, err, &in.Conditions)
+		})
+	add(a.Area, r.Get("getRecordingThumbnail", "/recordings/{id}/thumbnails/{moment}", "Get a small picture of a moment").
+		WithAbout("The latest one that is not after that moment."),
+		func(ctx context.Context, in *thumbnailInput) (*rest.FileOutput, error) {
+			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
+			if err != nil {
+				return nil, err
+			}
+			ms, _ := strconv.ParseInt(strings.TrimSuffix(in.Moment, ".jpg"), 10, 64) // it has so few digits
+			f, _, err := store.Thumbnail(in.ID, inVideo(ms))
+			return a.sendOpen(ctx, in.ID, &rest.FileOutput{ContentType: pictureType}, f, err, &in.Conditions)
+		})
+}
+
+func (a recordings) listThumbnails(ctx context.Context, in *recordingInput) (*thumbnailsOutput, error) {
+	store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
+	if err != nil {
+		return nil, err
+	}
+	all, err := store.Thumbnails(in.ID)
+	out := &thumbnailsOutput{}
+	out.Body.Thumbnails = []thumbnailInfo{}
+	for _, at := range all {
+		ms := at.Milliseconds()
+		out.Body.Thumbnails = append(out.Body.Thumbnails, thumbnailInfo{ms, fmt.Sprintf("thumbnails/%d.jpg", ms)})
+	}
+	return out, missing(in.ID, err)
+}
+
+func (a recordings) sendClip(ctx context.Context, in *clipInput) (*rest.FileOutput, error) {
+	store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
+	if err != nil {
+		return nil, err
+	}
+	req := recording.ClipRequest{
+		From: inVideo(in.From), To: inVideo(in.To), Around: in.Around, Before: inVideo(in.Before.Value), After: inVideo(in.After.Value),
+	}
+	if err := check([]argument{
+		{in.Around == 0 && (in.Before.Set || in.After.Set), "around", "around must be given with before and after: the seq of an entry of the timeline"},
+		{in.Around != 0 && (in.From != 0 || in.To != 0), "around", "around excludes from and to"},
+	}); err != nil {
+		return nil, err
+	}
+	clip, err := store.Clip(ctx, in.ID, req)
+	if err != nil {
+		return nil, missing(in.ID, err)
+	}
+	name := fmt.Sprintf("%s-%d-%d.mp4", in.ID, clip.From.Milliseconds(), clip.To.Milliseconds())
+	out := &rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(name), Cache: "private, no-store"}
+	// It is made anew for each request, so there are no parts of it to ask for.
+	out, err = a.SendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &rest.Conditions{}, rest.RequestIn(ctx))
+	if err == nil {
+		out.AcceptRanges = "none"
+	}
+	return out, err
+}
+
+func (a recordings) sendVideo(ctx context.Context, in *videoInput) (*rest.FileOutput, error) {
+	store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
+	if err != nil {
+		return nil, err
+	}
+	if in.Live == "1" || in.Live == "true" {
+		return a.followVideo(rest.RequestIn(ctx), store, in.ID)
+	}
+	f, info, err := store.Video(in.ID)
+	return a.sendOpen(ctx, in.ID, &rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(info.FileName)}, f, err, &in.Conditions)
+}
+
+// sendOpen answers with a file of a recording, as large as it is now, or with err.
+func (a recordings) sendOpen(ctx context.Context, id string, out *rest.FileOutput, f *os.File, err error, c *rest.Conditions) (*rest.FileOutput, error) {
+	if err != nil {
+		return nil, missing(id, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	inode := uint64(0)
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = sys.Ino
+	}
+	// The file grows, and may be replaced by one with the same content.
+	out.ETag, out.Cache = fmt.Sprintf(`"%x-%x-%x"`, inode, info.Size(), info.ModTime().UnixNano()), "private, no-cache"
+	return a.SendFile(out, openFile{f}, info.Size(), info.ModTime(), c, rest.RequestIn(ctx))
+}
+
+// maxLiveDownloads is how many clients follow recordings with tokens of a scope other than
+// admin.
+const maxLiveDownloads = 64
+
+// followVideo sends a recording while it is made.
+func (a recordings) followVideo(r *rest.Request, store *recording.Store, id string) (*rest.FileOutput, error) {
+	info, err := store.Get(id)
+	if err != nil {
+		return nil, missing(id, err)
+	}
+	out := &rest.FileOutput{Status: http.StatusOK, ContentType: videoType, Disposition: rest.Attachment(info.FileName), Cache: "no-store"}
+	if r.Method() == http.MethodHead {
+		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
+		return out, nil
+	}
+	leave := func() {}
+	if r.Limited() {
+		select {
+		case a.liveDownloads <- struct{}{}:
+			leave = sync.OnceFunc(func() { <-a.liveDownloads })
+		default:
+			return nil, rest.NoRoom.Problem("too many clients follow recordings; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // it outlives the handler
+	context.AfterFunc(ctx, leave)
+	video, _, err := store.Live(ctx, id)
+	if err != nil {
+		cancel()
+		return nil, missing(id, err)
+	}
+	out.Body = func(hc huma.Context) {
+		hc.SetStatus(out.Status)
+		r := rest.RequestOf(hc)
+		ending := a.EntryOf(r.Fiber.Context()).Ending
+		r.Stream(func(w *bufio.Writer, flush func() error, gone <-chan struct{}) {
+			defer cancel()
+			defer video.Close()
+			go func() { // which cancel ends
+				select {
+				case <-gone:
+				case <-ending:
+				case <-ctx.Done():
+				}
+				cancel()
+			}()
+			pump(w, flush, video)
+		})
+	}
+	return out, nil
+}
+
+// pump copies what it reads immediately.
+func pump(w *bufio.Writer, flush func() error, from io.Reader) {
+	buf := make([]byte, 32<<10) // many may follow, and most wait
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return
+			}
+			if flush() != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
