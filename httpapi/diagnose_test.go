@@ -17,7 +17,7 @@ func TestDiagnoseRoute(t *testing.T) {
 	s := serve(t, Config{Media: webrtc.NetworkConfig{ICEServers: []webrtc.ICEServer{
 		{URLs: []string{"turns:turn.invalid"}, Username: "u", Credential: "hush"},
 	}}})
-	// Before there is a desktop, too: whoever sets a server up has none yet.
+	// An administrator who sets a server up has no desktop yet.
 	got := s.get(t, "/v1/desktop/stream/diagnose").want(t, 200)
 	d := got.json(t)
 	udp, tcp, request := d["udp"].(map[string]any), d["tcp"].(map[string]any), d["request"].(map[string]any)

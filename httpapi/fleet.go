@@ -20,14 +20,6 @@ func (c Config) fleetConfig(onDelete func(id string)) fleet.Config {
 	}
 }
 
-// asProblem returns the problem for an error of the domain, or err if there is none.
-func asProblem(err error) error {
-	if p := problemTable(err); p != nil {
-		return p
-	}
-	return err
-}
-
 // processDir is where, in a state directory, it is recorded what to end should
 // the server be killed.
 func processDir(state string) string { return filepath.Join(state, "processes") }

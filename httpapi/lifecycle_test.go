@@ -199,40 +199,6 @@ func TestFailedStart(t *testing.T) {
 	}
 }
 
-// TestErrorsOfCalls is the table from a desktop's errors to answers.
-func TestErrorsOfCalls(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		err    error
-		other  rest.Kind
-		status int
-		code   string
-		detail string
-	}{
-		{&desktop.InvalidError{Field: "key", Reason: `"zz" is no key`}, rest.InputFailed, 400, "desktop_invalid_action", `key "zz" is no key`},
-		{&desktop.DeadlineError{Op: "type text", After: 5 * time.Second, Done: "4 of 9"}, rest.InputFailed, 504, "timeout", "not done after 5s (4 of 9)"},
-		{fmt.Errorf("click: %w", context.DeadlineExceeded), rest.InputFailed, 504, "timeout", "timeout"},
-		{fmt.Errorf("click: %w", desktop.ErrClosed), rest.InputFailed, 409, "desktop_runtime_inactive", "start"},
-		{fmt.Errorf("click: %w", desktop.ErrRestarting), rest.InputFailed, 503, "desktop_runtime_failed", "try again"},
-		{fmt.Errorf("window 9: %w", desktop.ErrWindowNotFound), rest.RuntimeFailed, 404, "window_not_found", "Window 9"},
-		{desktop.ErrNoFocusedWindow, rest.RuntimeFailed, 404, "no_focused_window", "No window currently has focus"},
-		{desktop.ErrNoClipboardContent, rest.InputFailed, 406, "not_acceptable", "no image"},
-		{desktop.ErrUnsupported, rest.InputFailed, 501, "desktop_unsupported_platform", "Not supported"},
-		{errors.New("get image: BadMatch"), rest.ScreenshotFailed, 502, "desktop_screenshot_failed", "Get image: BadMatch"},
-		{errors.New("send key: BadValue"), rest.InputFailed, 502, "desktop_input_failed", "Send key"},
-		{errors.New("open /etc/secret: no"), rest.Internal, 500, "stream_error", "X-Request-Id"},
-		{fmt.Errorf("policy: %w", rest.PermissionDenied.Problem("not while the human types")), rest.InputFailed, 403, "permission_denied", "not while"},
-	} {
-		p := problemOf(tc.err, tc.other)
-		if p.Status != tc.status || p.Code != tc.code || !strings.Contains(p.Detail, tc.detail) {
-			t.Errorf("%v: got %d %s %q, want %d %s with %q", tc.err, p.Status, p.Code, p.Detail, tc.status, tc.code, tc.detail)
-		}
-		if tc.other == rest.Internal && strings.Contains(p.Detail, "secret") {
-			t.Errorf("the error leaks: %q", p.Detail)
-		}
-	}
-}
-
 func TestPanicIsAnError(t *testing.T) {
 	t.Parallel()
 	f := newFactory()

@@ -17,7 +17,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
-	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/httpapi/internal/desktops"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -318,7 +318,8 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	}
 	go func() { <-f.closing; f.close <- nil }()
 	s.do(t, call{method: http.MethodDelete, path: "/v1/desktops/x"}).want(t, 204)
-	if err := found.Start(t.Context(), fleet.StartOptions{}); problemOf(err, rest.Internal).Status != 404 {
+	err = found.Start(t.Context(), fleet.StartOptions{})
+	if p := desktops.Problem(err); p == nil || p.Status != 404 {
 		t.Errorf("start of a deleted desktop = %v, want not found", err)
 	}
 }

@@ -94,7 +94,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if s.rest, err = rest.New(cfg.restConfig(s.tokens.Find)); err != nil {
 		return nil, errors.Join(err, files.Close(), known.Close())
 	}
-	s.routes = rest.Group{API: s.rest, Problem: problemTable}
+	s.routes = rest.Group{API: s.rest}
 	s.register()
 	if cfg.also != nil {
 		cfg.also(s)

@@ -71,7 +71,7 @@ func Register(api *rest.API, cfg Config) *Area {
 }
 
 // Start starts a desktop with the default options, unless it runs, and returns it. The
-// error is a *rest.Problem, or that of ctx.
+// error is a *rest.Problem, or the error of ctx.
 func (a *Area) Start(ctx context.Context, id string) (fleet.Desktop, error) {
 	inst, err := a.fleet.Find(id)
 	if err == nil {
@@ -85,7 +85,7 @@ func (a *Area) Start(ctx context.Context, id string) (fleet.Desktop, error) {
 		d, err = inst.Desktop()
 	}
 	if err != nil {
-		return nil, a.ProblemOf(err, rest.RuntimeFailed)
+		return nil, a.ProblemOf(err, runtimeFailed)
 	}
 	return d, nil
 }
@@ -98,7 +98,7 @@ func (a *Area) Environ(id string) ([]string, error) {
 	if err == nil {
 		e, ok := d.(interface{ Environ() ([]string, error) })
 		if !ok {
-			return nil, rest.UnsupportedAction.WithCode("This kind of desktop has no environment that processes could be given; leave desktop out")
+			return nil, unsupportedAction.WithCode("This kind of desktop has no environment that processes could be given; leave desktop out")
 		}
 		environ, err = e.Environ()
 	}
@@ -177,7 +177,7 @@ func running[D any](a *Area, id string, bad ...error) (d D, err error) {
 	}
 	d, ok := desk.(D)
 	if !ok {
-		return d, rest.UnsupportedAction.WithCode("This kind of desktop does not have this action")
+		return d, unsupportedAction.WithCode("This kind of desktop does not have this action")
 	}
 	return d, nil
 }
@@ -248,7 +248,7 @@ type argument struct {
 func check(arguments []argument) error {
 	for _, arg := range arguments {
 		if arg.bad {
-			return rest.InvalidArgument(arg.field, arg.sentence)
+			return invalidArgument(arg.field, arg.sentence)
 		}
 	}
 	return nil

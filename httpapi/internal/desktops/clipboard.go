@@ -48,7 +48,7 @@ func (a *Area) registerClipboard() {
 	schemas := a.Huma.OpenAPI().Components.Schemas
 	text := schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")
 	body := schemas.Schema(reflect.TypeFor[clipboardBody](), true, "ClipboardBody")
-	r := rest.Route{Tag: "Clipboard", Other: rest.InputFailed, Scope: grants.ScopeControl, Errors: []int{http.StatusBadGateway}}
+	r := rest.Route{Tag: "Clipboard", Other: inputFailed, Scope: grants.ScopeControl, Errors: []int{http.StatusBadGateway}}
 	read := r.Get("readClipboard", "/clipboard", "Read what was copied").WithErrors(http.StatusNotAcceptable)
 	read.Content, read.Large = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: text}, desktop.TypePNG: rest.Binary()}, true
 	act(a, read, a.readClipboard)
@@ -138,7 +138,7 @@ func (in *clipboardInput) content(contentType string, schemas huma.Registry, sch
 	switch {
 	case err == nil && contentType == desktop.TypePNG:
 		if !bytes.HasPrefix(in.RawBody, []byte(pngMagic)) {
-			return c, nil, rest.InvalidArgument("body", "the body must be a PNG image")
+			return c, nil, invalidArgument("body", "the body must be a PNG image")
 		}
 		// The buffer is used again after the request, the clipboard's is not.
 		c = desktop.Content{Type: desktop.TypePNG, Data: bytes.Clone(in.RawBody)}

@@ -59,7 +59,7 @@ func controlOf(c desktop.Control) controlBody {
 const aboutControl = "Callers are told apart by the name in their header Deskhand-Actor; those without one are all the same. "
 
 func (a *Area) registerControl() {
-	r := rest.Route{Tag: "Control", Other: rest.RuntimeFailed}
+	r := rest.Route{Tag: "Control", Other: runtimeFailed}
 	add(a, r.Get("getPresence", "/presence", "List the viewers, agents and API callers of the desktop").
 		WithAbout("The list has viewers, agents and API callers. The answer does not wait for the desktop."), a.presence)
 	act(a, r.Get("getControl", "/control", "Tell who has control of the desktop").

@@ -34,7 +34,7 @@ func displayOf(st desktop.Status) displayInfo {
 }
 
 func (a *Area) registerDisplay() {
-	r := rest.Route{Tag: "Display", Other: rest.RuntimeFailed}
+	r := rest.Route{Tag: "Display", Other: runtimeFailed}
 	act(a, r.Get("getDisplayInfo", "/display/info", "Tell what programs outside need to reach the display"),
 		func(_ context.Context, in *target) (*rest.Output[displayInfo], error) {
 			d, err := running[fleet.Desktop](a, in.Desktop)

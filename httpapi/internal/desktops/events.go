@@ -28,7 +28,7 @@ type eventsInput struct {
 }
 
 func (a *Area) registerEvents() {
-	r := rest.Route{Tag: "Events", Query: true, Other: rest.RuntimeFailed}
+	r := rest.Route{Tag: "Events", Query: true, Other: runtimeFailed}
 	r.Content = map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
 	act(a, r.Get("followEvents", "/events", "Follow what happens on the desktop").WithAbout(aboutEvents), a.followEvents)
 }

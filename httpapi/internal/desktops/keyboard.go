@@ -72,7 +72,7 @@ func checkKey(key string) error {
 const aboutTyping = "With the header Deskhand-Typing: secret, which is for keys that a person presses, events and recordings have their number alone."
 
 func (a *Area) registerKeyboard() {
-	r := rest.Route{Tag: "Keyboard", Other: rest.InputFailed, Errors: []int{http.StatusBadGateway}, About: aboutTyping}
+	r := rest.Route{Tag: "Keyboard", Other: inputFailed, Errors: []int{http.StatusBadGateway}, About: aboutTyping}
 	key(a, r.Post("typeText", "/keyboard/type", "Type a text"), (*typeBody).typing, computer.Keyboard.Type)
 	key(a, r.Post("pressKey", "/keyboard/press", "Press and release a key or a chord"), (*pressBody).press, computer.Keyboard.Press)
 	key(a, r.Post("holdKey", "/keyboard/down", "Press a key and hold it"), (*keyBody).key, computer.Keyboard.KeyDown)

@@ -171,7 +171,7 @@ func (a *Area) registerLifecycle() {
 
 // registerStarts adds the routes that start and stop desktops.
 func (a *Area) registerStarts(r rest.Route) {
-	r.Admin, r.Other = true, rest.RuntimeFailed
+	r.Admin, r.Other = true, runtimeFailed
 	r.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 	start := r.Post("startDesktop", "/start", "Start the desktop").WithAbout("Does nothing when it runs already.").WithErrors(http.StatusNotImplemented)
 	add(a, start, func(ctx context.Context, in *input[startOptions]) (*rest.Output[desktopStatus], error) {
@@ -245,7 +245,7 @@ func describe(ctx context.Context, inst *fleet.Instance) desktopStatus {
 	}
 	switch {
 	case st.Err != nil:
-		out.LastError = &desktopError{rest.Group{Problem: Problem}.ProblemOf(st.Err, rest.RuntimeFailed).Code, st.Err.Error()}
+		out.LastError = &desktopError{rest.Group{Problem: Problem}.ProblemOf(st.Err, runtimeFailed).Code, st.Err.Error()}
 	case d != nil && st.LastError != nil:
 		out.LastError = &desktopError{st.LastError.Code, st.LastError.Message}
 	}

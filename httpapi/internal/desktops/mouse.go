@@ -75,7 +75,7 @@ type scrollBody struct {
 }
 
 func (a *Area) registerMouse() {
-	r := rest.Route{Tag: "Mouse", Other: rest.InputFailed, Errors: []int{http.StatusBadGateway}}
+	r := rest.Route{Tag: "Mouse", Other: inputFailed, Errors: []int{http.StatusBadGateway}}
 	act(a, r.Get("getMousePosition", "/mouse/position", "Tell where the pointer is"),
 		func(ctx context.Context, in *target) (*rest.Output[mousePosition], error) {
 			d, err := running[computer.Mouse](a, in.Desktop)

@@ -20,10 +20,23 @@ import (
 // installCommand installs the programs that desktops need.
 const installCommand = "deskhand install desktop --yes"
 
+// The kinds of problem of desktops.
 var (
-	controlHeld    = rest.Kind{Code: "control_held", Title: "Control Held", Status: http.StatusConflict}
-	tooManyViewers = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusServiceUnavailable}
-	tooManyOfOwner = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusTooManyRequests}
+	runtimeInactive     = rest.Kind{Code: "desktop_runtime_inactive", Title: "Desktop Runtime Inactive", Status: http.StatusConflict}
+	runtimeStarting     = rest.Kind{Code: "desktop_runtime_starting", Title: "Desktop Runtime Starting", Status: http.StatusConflict}
+	runtimeFailed       = rest.Kind{Code: "desktop_runtime_failed", Title: "Desktop Runtime Failed", Status: http.StatusServiceUnavailable}
+	dependenciesMissing = rest.Kind{Code: "desktop_dependencies_missing", Title: "Desktop Dependencies Missing", Status: http.StatusServiceUnavailable}
+	unsupportedAction   = rest.Kind{Code: "desktop_unsupported_platform", Title: "Desktop Unsupported", Status: http.StatusNotImplemented}
+	invalidAction       = rest.Kind{Code: "desktop_invalid_action", Title: "Desktop Invalid Action", Status: http.StatusBadRequest}
+	screenshotFailed    = rest.Kind{Code: "desktop_screenshot_failed", Title: "Desktop Screenshot Failed", Status: http.StatusBadGateway}
+	inputFailed         = rest.Kind{Code: "desktop_input_failed", Title: "Desktop Input Failed", Status: http.StatusBadGateway}
+	inputEnded          = rest.Kind{Code: "desktop_input_failed", Title: "Desktop Input Failed", Status: http.StatusConflict}
+	windowNotFound      = rest.Kind{Code: "window_not_found", Title: "Window Not Found", Status: http.StatusNotFound}
+	noFocusedWindow     = rest.Kind{Code: "no_focused_window", Title: "No Focused Window", Status: http.StatusNotFound}
+	appNotFound         = rest.Kind{Code: "app_not_found", Title: "App Not Found", Status: http.StatusNotFound}
+	controlHeld         = rest.Kind{Code: "control_held", Title: "Control Held", Status: http.StatusConflict}
+	tooManyViewers      = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusServiceUnavailable}
+	tooManyOfOwner      = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusTooManyRequests}
 )
 
 // Problem returns the problem for an error of a desktop, its live view or its recordings,
@@ -44,9 +57,9 @@ func desktopProblem(err error) *rest.Problem {
 	var late *desktop.DeadlineError
 	switch {
 	case errors.As(err, &bad):
-		return rest.InvalidArgument(bad.Field, bad.Field+" "+bad.Reason)
+		return invalidArgument(bad.Field, bad.Field+" "+bad.Reason)
 	case errors.As(err, &missing):
-		return rest.Dependencies.WithCode(fmt.Sprintf(
+		return dependenciesMissing.WithCode(fmt.Sprintf(
 			"Desktop dependencies are not installed: %s. Run `%s` to install them, or install the required tools manually.",
 			strings.Join(missing.Programs, ", "), installCommand)).
 			With("missingDependencies", missing.Programs).With("installCommand", installCommand)
@@ -56,24 +69,31 @@ func desktopProblem(err error) *rest.Problem {
 	case errors.Is(err, desktop.ErrClosed):
 		return notStarted()
 	case errors.Is(err, desktop.ErrRestarting):
-		return rest.RuntimeFailed.WithCode(rest.Sentence(err)+"; try again shortly").WithHeader(fiber.HeaderRetryAfter, "1")
+		return runtimeFailed.WithCode(rest.Sentence(err)+"; try again shortly").WithHeader(fiber.HeaderRetryAfter, "1")
 	case errors.Is(err, desktop.ErrWindowNotFound):
-		return rest.WindowNotFound.WithCode(rest.Sentence(err) + "; GET the windows for those that exist")
+		return windowNotFound.WithCode(rest.Sentence(err) + "; GET the windows for those that exist")
 	case errors.Is(err, desktop.ErrNoFocusedWindow):
-		return rest.NoFocusedWindow.WithCode("No window currently has focus")
+		return noFocusedWindow.WithCode("No window currently has focus")
 	case errors.Is(err, desktop.ErrAppNotFound):
-		return rest.AppNotFound.WithCode(rest.Sentence(err))
+		return appNotFound.WithCode(rest.Sentence(err))
 	case errors.Is(err, desktop.ErrNoClipboardContent):
 		return rest.NotAcceptable.Problem("not acceptable: the selection holds no image").
 			With("details", map[string]any{"message": "the selection holds no image; leave format out to read its text"})
 	case errors.Is(err, desktop.ErrUnsupported):
-		return rest.UnsupportedAction.WithCode(rest.Sentence(err))
+		return unsupportedAction.WithCode(rest.Sentence(err))
 	}
 	return nil
 }
 
+// invalidArgument returns the problem for an argument that is refused. field is its JSON or
+// query name, and sentence says what is accepted.
+func invalidArgument(field, sentence string) *rest.Problem {
+	return invalidAction.WithCode(sentence).With("field", field)
+}
+
+// notStarted returns the problem for a desktop that does not run.
 func notStarted() *rest.Problem {
-	return rest.RuntimeInactive.WithCode("Desktop runtime has not been started; POST to its start first")
+	return runtimeInactive.WithCode("Desktop runtime has not been started; POST to its start first")
 }
 
 // withProgress adds the progress of an action to details, if it is known.
@@ -96,7 +116,7 @@ func inputProblem(err error) (p *rest.Problem) {
 		return p
 	}
 	if p == nil {
-		p = rest.InputEnded.WithCode("")
+		p = inputEnded.WithCode("")
 	}
 	p.Detail = rest.Sentence(err)
 	return p.With("details", withProgress(cut.Done, map[string]any{"message": err.Error(), "operation": cut.Op}))
@@ -120,7 +140,7 @@ func fleetProblem(err error) *rest.Problem {
 			With("details", map[string]any{"message": "too many desktops", "limit": limit.Limit})
 	case errors.As(err, &bad):
 		field := cmp.Or(fleetFields[bad.Field], bad.Field)
-		return rest.InvalidArgument(field, field+" "+bad.Reason)
+		return invalidArgument(field, field+" "+bad.Reason)
 	case errors.Is(err, fleet.ErrClosed):
 		return rest.ShuttingDown.Problem("the server is shutting down")
 	case !errors.As(err, &about):
@@ -134,11 +154,11 @@ func fleetProblem(err error) *rest.Problem {
 		return rest.Conflict.Problem(fmt.Sprintf("conflict: what an earlier server left of a desktop %s is being removed; try again", about.ID)).
 			With("details", map[string]any{"message": "id is being cleaned up", "id": about.ID})
 	case errors.Is(err, fleet.ErrStopped):
-		return rest.RuntimeInactive.WithCode("Desktop was stopped while it was starting; start it again if it is wanted")
+		return runtimeInactive.WithCode("Desktop was stopped while it was starting; start it again if it is wanted")
 	case errors.Is(err, fleet.ErrNoLiveView):
-		return rest.UnsupportedAction.WithCode("This kind of desktop has no live view")
+		return unsupportedAction.WithCode("This kind of desktop has no live view")
 	case errors.Is(err, fleet.ErrNoRecording):
-		return rest.UnsupportedAction.WithCode("This kind of desktop cannot be recorded")
+		return unsupportedAction.WithCode("This kind of desktop cannot be recorded")
 	case errors.Is(err, fleet.ErrRecording):
 		return rest.ConflictOf("a desktop recording is already active")
 	}
@@ -149,11 +169,11 @@ func fleetProblem(err error) *rest.Problem {
 func stateProblem(e *fleet.StateError) *rest.Problem {
 	switch {
 	case e.State == desktop.StateStarting:
-		return rest.RuntimeStarting.WithCode("Desktop runtime is starting; try again shortly").WithHeader(fiber.HeaderRetryAfter, "1")
+		return runtimeStarting.WithCode("Desktop runtime is starting; try again shortly").WithHeader(fiber.HeaderRetryAfter, "1")
 	case e.State == desktop.StateStopping:
-		return rest.RuntimeStarting.WithCode("Desktop runtime is stopping; start it again once its status is inactive").WithHeader(fiber.HeaderRetryAfter, "1")
+		return runtimeStarting.WithCode("Desktop runtime is stopping; start it again once its status is inactive").WithHeader(fiber.HeaderRetryAfter, "1")
 	case e.Cause != nil:
-		return rest.RuntimeInactive.WithCode("Desktop runtime has not been started: the last attempt failed (" + e.Cause.Error() + ")")
+		return runtimeInactive.WithCode("Desktop runtime has not been started: the last attempt failed (" + e.Cause.Error() + ")")
 	}
 	return notStarted()
 }
@@ -172,7 +192,7 @@ func recordingProblem(err error) *rest.Problem {
 	switch {
 	case errors.As(err, &bad):
 		field := cmp.Or(recordingFields[bad.Field], bad.Field)
-		return rest.InvalidArgument(field, field+" "+bad.Reason)
+		return invalidArgument(field, field+" "+bad.Reason)
 	case errors.As(err, &missing):
 		return rest.ConflictOf("ffmpeg is required for desktop recording").
 			With("missingDependencies", missing.Programs).With("installCommand", installCommand)

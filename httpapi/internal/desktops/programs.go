@@ -38,7 +38,7 @@ type openBody struct {
 }
 
 func (a *Area) registerPrograms() {
-	r := rest.Route{Tag: "Programs", Other: rest.RuntimeFailed, Scope: grants.ScopeAgent}
+	r := rest.Route{Tag: "Programs", Other: runtimeFailed, Scope: grants.ScopeAgent}
 	act(a, r.Post("launchApp", "/launch", "Start a program on the desktop").WithErrors(http.StatusNotFound),
 		func(ctx context.Context, in *input[launchBody]) (*rest.Output[launched], error) {
 			b := &in.Body
@@ -48,7 +48,7 @@ func (a *Area) registerPrograms() {
 			}
 			app, err := d.Launch(ctx, desktop.Launch{App: b.App, Args: b.Args, Wait: rest.Value(b.Wait)})
 			if errors.Is(err, desktop.ErrAppNotFound) {
-				err = rest.AppNotFound.WithCode("Application '"+b.App+"' not found in PATH").With("field", "app")
+				err = appNotFound.WithCode("Application '"+b.App+"' not found in PATH").With("field", "app")
 			}
 			return launchedOf(app, err)
 		})

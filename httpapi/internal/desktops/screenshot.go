@@ -45,7 +45,7 @@ type shotOutput struct {
 
 func (a *Area) registerScreenshots() {
 	r := rest.Route{
-		Tag: "Screenshots", Query: true, Other: rest.ScreenshotFailed, Errors: []int{http.StatusBadGateway},
+		Tag: "Screenshots", Query: true, Other: screenshotFailed, Errors: []int{http.StatusBadGateway},
 		Content: map[string]*huma.MediaType{"image/png": rest.Binary(), "image/jpeg": rest.Binary(), "image/webp": rest.Binary()},
 		More:    map[string]*huma.Response{"304": {Description: "The client has that picture"}},
 	}

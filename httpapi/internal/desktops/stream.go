@@ -33,7 +33,7 @@ type streamStatus struct {
 	Viewers   []streamViewer    `json:"viewers,omitempty" nullable:"false"`
 }
 
-// streamViewer is somebody who watches.
+// streamViewer is a viewer of the live view.
 type streamViewer struct {
 	ID        string           `json:"id"`
 	Name      string           `json:"name,omitempty"`
@@ -122,7 +122,7 @@ func (a *Area) registerStream() {
 		WithAbout("The first viewer does that, too. Nothing is captured before somebody watches.")
 	add(a, start, func(ctx context.Context, in *target) (*rest.Output[streamStatus], error) {
 		stream, err := a.stream(ctx, in.Desktop)
-		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == rest.RuntimeInactive.Code {
+		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == runtimeInactive.Code {
 			err = rest.ConflictOf("desktop runtime is not active; POST to its start first")
 		}
 		if err != nil {

@@ -55,7 +55,7 @@ func windowID(id desktop.WindowID) string {
 func windowNumber(text string) (desktop.WindowID, error) {
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || id == 0 {
-		return 0, rest.WindowNotFound.WithCode("Window " + text + " not found; GET the windows for those that exist")
+		return 0, windowNotFound.WithCode("Window " + text + " not found; GET the windows for those that exist")
 	}
 	return desktop.WindowID(id), nil
 }
@@ -81,7 +81,7 @@ type resizeWindow struct {
 }
 
 func (a *Area) registerWindows() {
-	r := rest.Route{Tag: "Windows", Other: rest.RuntimeFailed}
+	r := rest.Route{Tag: "Windows", Other: runtimeFailed}
 	act(a, r.Get("listWindows", "/windows", "List the windows"), func(ctx context.Context, in *windowsInput) (*rest.Output[windowList], error) {
 		d, err := running[computer.WindowManager](a, in.Desktop)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +55,9 @@ func TestFileProblems(t *testing.T) {
 		p := rest.Group{Problem: problem}.ProblemOf(tc.err, rest.Internal)
 		if p.Status != tc.status || p.Code != tc.code {
 			t.Errorf("%v = %d %s, want %d %s", tc.err, p.Status, p.Code, tc.status, tc.code)
+		}
+		if tc.status == http.StatusInsufficientStorage && p.Title != http.StatusText(tc.status) {
+			t.Errorf("%v: title %q", tc.err, p.Title)
 		}
 		inner := (*rest.Problem)(nil)
 		if !errors.As(tc.err, &inner) && tc.status != 503 && !strings.Contains(p.Detail, "/a") {

@@ -92,38 +92,26 @@ type Kind struct {
 
 // The kinds of problem.
 var (
-	InvalidRequest    = Kind{"invalid_request", "Invalid Request", http.StatusBadRequest}
-	routeNotFound     = Kind{"invalid_request", "Not Found", http.StatusNotFound}
-	methodNotAllowed  = Kind{"invalid_request", "Method Not Allowed", http.StatusMethodNotAllowed}
-	methodUnknown     = Kind{"invalid_request", "Not Implemented", http.StatusNotImplemented}
-	PayloadTooLarge   = Kind{"invalid_request", "Payload Too Large", http.StatusRequestEntityTooLarge}
-	RequestTimeout    = Kind{"invalid_request", "Request Timeout", http.StatusRequestTimeout}
-	headersTooLarge   = Kind{"invalid_request", "Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge}
-	noRange           = Kind{"invalid_request", "Range Not Satisfiable", http.StatusRequestedRangeNotSatisfiable}
-	Preconditions     = Kind{"conflict", "Precondition Failed", http.StatusPreconditionFailed}
-	NoSpace           = Kind{"stream_error", "Insufficient Storage", http.StatusInsufficientStorage}
-	Conflict          = Kind{"conflict", "Conflict", http.StatusConflict}
-	tokenInvalid      = Kind{"token_invalid", "Token Invalid", http.StatusUnauthorized}
-	PermissionDenied  = Kind{"permission_denied", "Permission Denied", http.StatusForbidden}
-	NotAcceptable     = Kind{"not_acceptable", "Not Acceptable", http.StatusNotAcceptable}
-	UnsupportedMedia  = Kind{"unsupported_media_type", "Unsupported Media Type", http.StatusUnsupportedMediaType}
-	notFound          = Kind{"not_found", "Not Found", http.StatusNotFound}
-	Internal          = Kind{"stream_error", "Internal Server Error", http.StatusInternalServerError}
-	ShuttingDown      = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
-	Unavailable       = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
-	TimedOut          = Kind{"timeout", "Timeout", http.StatusGatewayTimeout}
-	RuntimeInactive   = Kind{"desktop_runtime_inactive", "Desktop Runtime Inactive", http.StatusConflict}
-	RuntimeStarting   = Kind{"desktop_runtime_starting", "Desktop Runtime Starting", http.StatusConflict}
-	RuntimeFailed     = Kind{"desktop_runtime_failed", "Desktop Runtime Failed", http.StatusServiceUnavailable}
-	Dependencies      = Kind{"desktop_dependencies_missing", "Desktop Dependencies Missing", http.StatusServiceUnavailable}
-	UnsupportedAction = Kind{"desktop_unsupported_platform", "Desktop Unsupported", http.StatusNotImplemented}
-	invalidAction     = Kind{"desktop_invalid_action", "Desktop Invalid Action", http.StatusBadRequest}
-	ScreenshotFailed  = Kind{"desktop_screenshot_failed", "Desktop Screenshot Failed", http.StatusBadGateway}
-	InputFailed       = Kind{"desktop_input_failed", "Desktop Input Failed", http.StatusBadGateway}
-	InputEnded        = Kind{"desktop_input_failed", "Desktop Input Failed", http.StatusConflict}
-	WindowNotFound    = Kind{"window_not_found", "Window Not Found", http.StatusNotFound}
-	NoFocusedWindow   = Kind{"no_focused_window", "No Focused Window", http.StatusNotFound}
-	AppNotFound       = Kind{"app_not_found", "App Not Found", http.StatusNotFound}
+	InvalidRequest   = Kind{"invalid_request", "Invalid Request", http.StatusBadRequest}
+	routeNotFound    = Kind{"invalid_request", "Not Found", http.StatusNotFound}
+	methodNotAllowed = Kind{"invalid_request", "Method Not Allowed", http.StatusMethodNotAllowed}
+	methodUnknown    = Kind{"invalid_request", "Not Implemented", http.StatusNotImplemented}
+	PayloadTooLarge  = Kind{"invalid_request", "Payload Too Large", http.StatusRequestEntityTooLarge}
+	RequestTimeout   = Kind{"invalid_request", "Request Timeout", http.StatusRequestTimeout}
+	headersTooLarge  = Kind{"invalid_request", "Request Header Fields Too Large", http.StatusRequestHeaderFieldsTooLarge}
+	noRange          = Kind{"invalid_request", "Range Not Satisfiable", http.StatusRequestedRangeNotSatisfiable}
+	Preconditions    = Kind{"conflict", "Precondition Failed", http.StatusPreconditionFailed}
+	NoSpace          = Kind{"stream_error", "Insufficient Storage", http.StatusInsufficientStorage}
+	Conflict         = Kind{"conflict", "Conflict", http.StatusConflict}
+	tokenInvalid     = Kind{"token_invalid", "Token Invalid", http.StatusUnauthorized}
+	PermissionDenied = Kind{"permission_denied", "Permission Denied", http.StatusForbidden}
+	NotAcceptable    = Kind{"not_acceptable", "Not Acceptable", http.StatusNotAcceptable}
+	UnsupportedMedia = Kind{"unsupported_media_type", "Unsupported Media Type", http.StatusUnsupportedMediaType}
+	notFound         = Kind{"not_found", "Not Found", http.StatusNotFound}
+	Internal         = Kind{"stream_error", "Internal Server Error", http.StatusInternalServerError}
+	ShuttingDown     = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
+	Unavailable      = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
+	TimedOut         = Kind{"timeout", "Timeout", http.StatusGatewayTimeout}
 )
 
 // Problem makes a Problem of that kind.
@@ -164,10 +152,4 @@ func (p *Problem) WithHeader(name, value string) *Problem {
 // InvalidField is invalid for routes that are not about desktops.
 func InvalidField(field, sentence string) *Problem {
 	return InvalidRequest.Problem("invalid request: "+sentence).With("field", field)
-}
-
-// InvalidArgument refuses an argument of a desktop's route: field is its JSON or query
-// name, sentence says what would be accepted.
-func InvalidArgument(field, sentence string) *Problem {
-	return invalidAction.WithCode(sentence).With("field", field)
 }
