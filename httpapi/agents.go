@@ -25,8 +25,8 @@ func agentDir(state string) string { return filepath.Join(state, "agents") }
 // should the server be killed.
 func agentProcesses(state string) string { return filepath.Join(agentDir(state), "processes") }
 
-// newRegistry returns the registry of agents. Its processes are recorded with those of
-// clients.
+// newRegistry returns the registry of agents. The records of its processes are in the
+// directory with the records of clients' processes.
 func newRegistry(cfg Config, state *fleet.StateDir) (*registry.Registry, error) {
 	c := cfg.Agents
 	c.Secrets = slices.Concat(c.Secrets, cfg.Secrets)

@@ -95,7 +95,7 @@ func (t *Tx) StartProcess(p Process) (Process, error) {
 	if err != nil {
 		return p, err
 	}
-	for _, last := range before { // without a name, those of all servers
+	for _, last := range before { // if p.Server is empty, the newest process of every server
 		if last.Server == p.Server && last.ID != p.ID && !p.StartedAt.After(last.StartedAt) {
 			p.StartedAt = last.StartedAt.Add(time.Microsecond)
 		}

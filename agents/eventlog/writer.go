@@ -35,8 +35,8 @@ const (
 	gone           // the caller has left
 )
 
-// Commit calls f and commits all changes of f, together with those of other concurrent
-// callers. It returns when they are committed and followers can read them. If f returns
+// Commit calls f and commits all changes of f, in one transaction with the changes of
+// concurrent callers. It returns when they are committed and followers can read them. If f returns
 // an error, Commit commits none of them and returns that error. Commit panics if f does.
 //
 // f must only use its Tx, must return quickly, and must not call the log, because all

@@ -285,8 +285,8 @@ func (s *State) resolve(env envelope) {
 	s.settle(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == Daemon)
 }
 
-// settle emits the outcome of a question. kind and name are those of the chosen option, or
-// empty.
+// settle emits the outcome of a question. kind and name are the kind and the name of the
+// chosen option, or empty.
 func (s *State) settle(q asked, kind, name string, synthetic bool) {
 	if q.Question {
 		d := questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "rejected"}
