@@ -418,24 +418,24 @@ func TestRunAs(t *testing.T) { //nolint:paralleltest // it sets a variable
 		t.Skip("only root may")
 	}
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	h := host(t, agents.Config{RunAs: "nobody", Launch: shell(`echo "[$(id -u), \"$HOME\", \"$IS_SANDBOX$XDG_STATE_HOME\"]"; exec cat`)})
+	h := host(t, agents.Config{RunAs: "www-data", Launch: shell(`echo "[$(id -u), \"$HOME\", \"$IS_SANDBOX$XDG_STATE_HOME\"]"; exec cat`)})
 	post(t, h, "srv", `{"method":"hello"}`)
 	events := follow(t, h, "srv", agents.Replay{}, "]")
-	if got := string(events[0].Payload); !strings.HasPrefix(got, `[65534, "/`) || !strings.HasSuffix(got, `, ""]`) {
+	if got := string(events[0].Payload); !strings.HasPrefix(got, `[33, "/`) || !strings.HasSuffix(got, `, ""]`) {
 		t.Errorf("user, home and IS_SANDBOX = %s", got)
 	}
-	if _, err := agents.Start(t.Context(), agents.Config{Log: openLog(t, ""), Launch: agentOf(), RunAs: "nobody-such"}); err == nil {
+	if _, err := agents.Start(t.Context(), agents.Config{Log: openLog(t, ""), Launch: agentOf(), RunAs: "no-such-user"}); err == nil {
 		t.Error("a user that does not exist was taken")
 	}
 	script := filepath.Join(t.TempDir(), "agent.js") // no other user may enter
 	if err := os.WriteFile(script, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h = host(t, agents.Config{RunAs: "nobody", Launch: func(context.Context, string) (agents.Launch, error) {
+	h = host(t, agents.Config{RunAs: "www-data", Launch: func(context.Context, string) (agents.Launch, error) {
 		return agents.Launch{Path: "/bin/sh", Args: []string{script}}, nil
 	}})
 	_, err := h.Post(within(t), "srv", agents.PostOptions{Agent: "any"}, []byte(`{"method":"hello"}`))
-	if err == nil || !strings.Contains(err.Error(), `user "nobody" may not enter `) || !strings.Contains(err.Error(), script) {
+	if err == nil || !strings.Contains(err.Error(), `user "www-data" may not enter `) || !strings.Contains(err.Error(), script) {
 		t.Errorf("an agent that the user cannot read: %v", err)
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// asUser returns a host that runs its agents as the user "nobody", and a folder of that user.
+// asUser returns a host that runs its agents as the user "www-data", and a folder of that user.
 func asUser(t *testing.T) (h *agents.Host, u supervise.User, cwd string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run agents as another user")
 	}
-	u, err := supervise.LookupUser("nobody")
+	u, err := supervise.LookupUser("www-data")
 	if err != nil {
 		t.Fatal(err)
 	}

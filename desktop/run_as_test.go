@@ -24,7 +24,7 @@ func other(t *testing.T) supervise.User {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as another user")
 	}
-	u, err := supervise.LookupUser("nobody")
+	u, err := supervise.LookupUser("www-data")
 	if err != nil {
 		t.Fatal(err)
 	}

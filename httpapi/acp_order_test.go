@@ -142,8 +142,7 @@ func (s *testServer) turns(t *testing.T, n int) time.Duration {
 	return time.Since(begin)
 }
 
-// A client that follows and does not read holds nobody up, however often
-// somebody else asks.
+// A follower that does not read delays no other client, however often the others ask.
 func TestACPStalledFollower(t *testing.T) {
 	t.Parallel()
 	s := serveACP(t, Config{})

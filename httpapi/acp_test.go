@@ -257,8 +257,7 @@ func (s *acpEvents) bound() (stop func() bool) {
 	return time.AfterFunc(time.Minute, s.cancel).Stop
 }
 
-// next returns the next event that is no comment. The limit is for that one, as
-// there may be many.
+// next returns the next event, skipping comments. Its time limit is for one event.
 func (s *acpEvents) next() (e acpEvent) {
 	s.t.Helper()
 	defer s.bound()()
@@ -407,7 +406,7 @@ func TestACPRestart(t *testing.T) {
 	}
 }
 
-// Whoever is slow gets everything, and nobody waits for it.
+// A slow reader gets every event, and other clients do not wait for it.
 func TestACPStalledReader(t *testing.T) {
 	t.Parallel()
 	s := serveACP(t, Config{})

@@ -119,7 +119,7 @@ func TestACPTransport(t *testing.T) {
 	p.accepted(t, "two", `{"method":"notify","params":{"sessionId":"two","n":1}}`)
 	p.accepted(t, "one", `{"method":"notify","params":{"sessionId":"one","n":2}}`)
 	p.accepted(t, "one", `{"id":5,"method":"echo","params":{"sessionId":"one","n":1e400}}`)
-	p.accepted(t, "new", `{"method":"notify","params":{"sessionId":"new"}}`) // nobody knows that session
+	p.accepted(t, "new", `{"method":"notify","params":{"sessionId":"new"}}`) // an unknown session
 	p.accepted(t, "", `{"method":"notify","params":7}`)
 	one.says(`{"method":"notified","params":{"sessionId":"one","n":2}}`, `{"jsonrpc":"2.0","id":5,"result":{"sessionId":"one","n":1e400}}`)
 	own.says(`{"method":"notified","params":7}`)
@@ -316,7 +316,7 @@ func TestACPTransportExit(t *testing.T) {
 	}
 }
 
-// Who does not read holds up nobody, and misses nothing.
+// A reader that stalls delays no other reader and misses no event.
 func TestACPTransportStalledReader(t *testing.T) {
 	t.Parallel()
 	p := serveACP(t, Config{}).connected(t)
@@ -361,7 +361,7 @@ func TestACPTransportEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// What a client leaves behind makes room for others, once nobody uses it.
+// A connection that its client has left is closed, which makes room for others.
 func TestACPTransportBounds(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64

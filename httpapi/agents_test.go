@@ -41,7 +41,7 @@ done
 	return file
 }
 
-// TestAgents compares lists with those of sandbox-agent, member by member.
+// TestAgents compares each list with sandbox-agent's, member by member.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	s := serve(t, agentsConfig(t))
@@ -179,9 +179,9 @@ func TestAskedAgent(t *testing.T) {
 	}
 	// It is asked as the user whom agents run as, who may not enter that folder.
 	cfg := agentsConfig(t, registry.Custom{ID: "mine", Command: []string{acpScript(t)}})
-	cfg.AgentHost.RunAs = "nobody"
+	cfg.AgentHost.RunAs = "www-data"
 	closed := serve(t, cfg).get(t, "/v1/agents/mine?config=true&no_cache=true").want(t, 200).json(t)
-	if text, _ := closed["configError"].(string); !strings.Contains(text, `user "nobody" may not enter `) {
+	if text, _ := closed["configError"].(string); !strings.Contains(text, `user "www-data" may not enter `) {
 		t.Errorf("as another user: %v", closed)
 	}
 }

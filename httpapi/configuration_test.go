@@ -245,8 +245,8 @@ func TestCorruptConfig(t *testing.T) {
 	}
 }
 
-// TestConfigDirectories: relative directories are those of the program, ~ is the
-// user's. It changes what the whole program shares, so it is not parallel.
+// TestConfigDirectories: relative directories start at the program's working directory, ~ is the
+// user's home. It changes what the whole program shares, so it is not parallel.
 func TestConfigDirectories(t *testing.T) {
 	home, work := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
@@ -269,7 +269,7 @@ func TestConfigDirectories(t *testing.T) {
 }
 
 // TestConfigAtOnce sets one entry 100 times over HTTP, and at the same time as many
-// different ones. The reference leaves a file that is no JSON (fault B10).
+// different ones. The reference leaves a file that is not JSON (fault B10).
 func TestConfigAtOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})

@@ -22,9 +22,9 @@ func TestAgentsGetNoDesktopOfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run agents as another user")
 	}
-	for user, refused := range map[string]bool{"": true, "root": true, "nobody": false} {
-		s, err := New(Config{StateDir: t.TempDir(), DesktopUser: user, AgentHost: agents.Config{RunAs: "nobody", Desktop: "main"}})
-		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "start the server with --desktop-user nobody") {
+	for user, refused := range map[string]bool{"": true, "root": true, "www-data": false} {
+		s, err := New(Config{StateDir: t.TempDir(), DesktopUser: user, AgentHost: agents.Config{RunAs: "www-data", Desktop: "main"}})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "start the server with --desktop-user www-data") {
 			t.Errorf("desktop user %q: %v", user, err)
 		}
 		if err == nil {
@@ -33,12 +33,12 @@ func TestAgentsGetNoDesktopOfRoot(t *testing.T) {
 			}
 		}
 	}
-	s := serve(t, Config{AgentHost: agents.Config{RunAs: "nobody", Launch: func(context.Context, string) (agents.Launch, error) {
+	s := serve(t, Config{AgentHost: agents.Config{RunAs: "www-data", Launch: func(context.Context, string) (agents.Launch, error) {
 		return agents.Launch{}, errors.New("an agent is started")
 	}}})
 	body := fmt.Sprintf(`{"agent":"any","directory":%q,"desktop":"main"}`, t.TempDir())
 	got := s.post(t, "/v1/sessions/new", body).want(t, 400).json(t)
-	if text := fmt.Sprint(got["detail"]); !strings.Contains(text, "--desktop-user nobody") {
+	if text := fmt.Sprint(got["detail"]); !strings.Contains(text, "--desktop-user www-data") {
 		t.Errorf("a session with a desktop: %v", got)
 	}
 	if got := s.get(t, "/v1/desktop/status").want(t, 200).json(t)["state"]; got != "inactive" {
@@ -53,7 +53,7 @@ func TestStateDirOfUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run agents as another user")
 	}
-	u, err := supervise.LookupUser("nobody")
+	u, err := supervise.LookupUser("www-data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,16 +81,16 @@ func TestStateDirOfUser(t *testing.T) {
 		}
 		refused := func(where string, err error) {
 			t.Helper()
-			if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "nobody"`) {
+			if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "www-data"`) {
 				t.Errorf("%s, %s: %v", name, where, err)
 			}
 		}
 		for _, dir := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
 			for where, cfg := range map[string]Config{
-				"desktop user": {DesktopUser: "nobody", StateDir: dir},
-				"agent user":   {AgentHost: agents.Config{RunAs: "nobody"}, StateDir: dir},
-				"recordings":   {DesktopUser: "nobody", StateDir: t.TempDir(), RecordingsDir: dir},
-				"database":     {DesktopUser: "nobody", StateDir: t.TempDir(), EventLog: eventlog.Config{DSN: filepath.Join(dir, "events.db")}},
+				"desktop user": {DesktopUser: "www-data", StateDir: dir},
+				"agent user":   {AgentHost: agents.Config{RunAs: "www-data"}, StateDir: dir},
+				"recordings":   {DesktopUser: "www-data", StateDir: t.TempDir(), RecordingsDir: dir},
+				"database":     {DesktopUser: "www-data", StateDir: t.TempDir(), EventLog: eventlog.Config{DSN: filepath.Join(dir, "events.db")}},
 			} {
 				s, err := New(cfg)
 				refused(where, err)
@@ -102,7 +102,7 @@ func TestStateDirOfUser(t *testing.T) {
 			}
 		}
 		if made.refused {
-			bad := serve(t, Config{DesktopUser: "nobody"}).post(t, "/v1/desktop/start", fmt.Sprintf(`{"stateDir":%q}`, below)).want(t, 400)
+			bad := serve(t, Config{DesktopUser: "www-data"}).post(t, "/v1/desktop/start", fmt.Sprintf(`{"stateDir":%q}`, below)).want(t, 400)
 			if !strings.Contains(string(bad.body), "can be changed by user") {
 				t.Errorf("%s: a desktop's stateDir: %s", name, bad.body)
 			}
@@ -122,23 +122,23 @@ func TestDesktopUser(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("root's"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, Config{DesktopUser: "nobody"})
+	s := serve(t, Config{DesktopUser: "www-data"})
 	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
 	made := s.post(t, "/v1/tokens", `{"scope":"agent","desktop":"main"}`).want(t, 200).json(t)
-	if text := fmt.Sprint(made["allows"]); !strings.Contains(text, "as user nobody") {
+	if text := fmt.Sprint(made["allows"]); !strings.Contains(text, "as user www-data") {
 		t.Errorf("allows: %s", text)
 	}
 	script := "cat " + secret + "; rm -f " + secret + "; id -un > ~/who.new; mv ~/who.new ~/who"
 	body := fmt.Sprintf(`{"app":"xterm","args":["-e","sh","-c",%q],"wait":true}`, script)
 	s.do(t, call{path: "/v1/desktop/launch", body: body, header: map[string]string{"Authorization": "Bearer " + made["token"].(string)}}).want(t, 200)
 	ran := s.post(t, "/v1/processes/run", `{"command":"sh","args":["-c","id -un; xdpyinfo >/dev/null && echo display"],"desktop":"main"}`).want(t, 200).json(t)
-	if got := ran["stdout"]; got != "nobody\ndisplay\n" {
+	if got := ran["stdout"]; got != "www-data\ndisplay\n" {
 		t.Errorf("a process on the desktop: %v", ran)
 	}
 	desk := s.desktop(t)
 	who := filepath.Join(desk.Status().Home, "who")
 	until(t, "the terminal has run its script", func() bool { _, err := os.Stat(who); return err == nil })
-	for path, want := range map[string]string{who: "nobody\n", secret: "root's"} {
+	for path, want := range map[string]string{who: "www-data\n", secret: "root's"} {
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
 			t.Errorf("%s holds %q, %v; want %q", path, got, err, want)
 		}

@@ -125,8 +125,8 @@ func TestEventsOfHEAD(t *testing.T) {
 	}
 }
 
-// TestStreamEndsWithItsReader: a stream that nobody reads must not wait for the
-// next event to find out.
+// TestStreamEndsWithItsReader: a stream whose reader has left ends without waiting
+// for the next event.
 func TestStreamEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, "")

@@ -69,7 +69,7 @@ func TestWatch(t *testing.T) {
 			}
 			awaitFile(t, events, "renamed", at("old"))
 			if f := awaitFile(t, events, "created", at("other\uFFFD\n")); f.PathBase64 == "" {
-				t.Errorf("event of a name that is no UTF-8: %+v", f)
+				t.Errorf("event of a name that is not UTF-8: %+v", f)
 			}
 			if err := os.Remove(at("new")); err != nil {
 				t.Fatal(err)

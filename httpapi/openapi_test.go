@@ -15,7 +15,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// newServer is a server that nobody reaches.
+// newServer returns a server without a listener.
 func newServer(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	if cfg.StateDir == "" {

@@ -209,7 +209,7 @@ func TestOpenComputerRefusals(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/prompt", "/interrupt", "/kill"} {
-		if a := s.do(t, call{method: http.MethodPost, path: base + "/nobody" + path, body: `{"text":"x"}`}); a.StatusCode != http.StatusNotFound {
+		if a := s.do(t, call{method: http.MethodPost, path: base + "/absent" + path, body: `{"text":"x"}`}); a.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
 		}
 	}

@@ -302,7 +302,7 @@ func TestParallelCallers(t *testing.T) {
 }
 
 // TestDeletedStaysDeleted: a start that found the desktop before it was deleted
-// must not leave one that nobody can find.
+// must not leave a desktop running without an entry.
 func TestDeletedStaysDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFactory()

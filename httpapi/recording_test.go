@@ -302,7 +302,7 @@ func TestRecordingsOfDesktops(t *testing.T) {
 	if p, _ := probe(t, s.get(t, mainPath+"/recordings/"+active[1]+"/download").want(t, 200).body); p.Streams[0].Width != 160 || p.Streams[0].Height != 120 {
 		t.Errorf("video at half the size: %+v", p)
 	}
-	// The files of a desktop that nobody named go with it, those of others stay.
+	// A desktop without a name takes its files with it, and the files of other desktops stay.
 	s.do(t, call{method: http.MethodDelete, path: other}).want(t, 204)
 	if _, err := os.Stat(filepath.Join(dir, "desktops", "other", "recordings", id, "video.mp4")); err != nil {
 		t.Error(err)

@@ -277,7 +277,7 @@ window.seek = async (at) => {
 	video.currentTime = at;
 	await Promise.all([seeked, shown]);
 };
-// pixels are those of a part of the picture at a moment.
+// pixels returns a part of the picture at a moment.
 window.pixels = async (at, [x, y, w, h]) => {
 	if (video.currentTime !== at) await seek(at);
 	Object.assign(canvas, { width: video.videoWidth, height: video.videoHeight });

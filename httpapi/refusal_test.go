@@ -23,7 +23,7 @@ func TestRefusals(t *testing.T) {
 		{"trailing slash", call{path: d + "/status/"}, 404, "invalid_request", "endpoint not found"},
 		{"other case", call{path: "/V1/desktop/status"}, 404, "invalid_request", "endpoint not found"},
 		{"wrong method", call{method: "DELETE", path: d + "/start"}, 405, "invalid_request", "use POST"},
-		{"unknown desktop", call{path: "/v1/desktops/nobody/status"}, 404, "not_found", "desktop nobody"},
+		{"unknown desktop", call{path: "/v1/desktops/absent/status"}, 404, "not_found", "desktop absent"},
 
 		{"no type", call{method: "POST", path: d + "/mouse/move", body: `{"x":1,"y":1}`, kind: "-"}, 415, "unsupported_media_type", "application/json"},
 		{"form", call{path: d + "/mouse/move", body: `x=1`, kind: "application/x-www-form-urlencoded"}, 415, "unsupported_media_type", "application/json"},

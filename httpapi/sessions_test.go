@@ -205,10 +205,10 @@ func testEnd(t *testing.T, s *testServer) {
 		if strings.HasPrefix(path, "/messages") {
 			body = `{"message":"x"}`
 		}
-		s.post(t, "/v1/sessions/nobody"+path, body).problem(t, 404, "session_not_found")
+		s.post(t, "/v1/sessions/absent"+path, body).problem(t, 404, "session_not_found")
 	}
 	for _, path := range []string{"/events", "/events/sse"} {
-		s.do(t, call{path: "/v1/sessions/nobody" + path}).problem(t, 404, "session_not_found")
+		s.do(t, call{path: "/v1/sessions/absent" + path}).problem(t, 404, "session_not_found")
 	}
 	for body, status := range map[string]int{
 		`{"agent":"nothing"}`: 400, `{"agent":"mock","directory":"relative"}`: 400, `{"agent":"mock","permissionMode":"never"}`: 422, `{}`: 422,

@@ -55,7 +55,7 @@ func TestStreamRoutes(t *testing.T) {
 	s.get(t, base+"/signaling").problem(t, 400, "invalid_request")
 	s.do(t, call{path: base + "/whep", method: http.MethodPost, body: "x"}).problem(t, 415, "unsupported_media_type")
 	s.do(t, call{path: base + "/whep", body: "x", kind: "application/sdp"}).problem(t, 400, "invalid_request")
-	s.do(t, call{path: base + "/whep/nobody", method: http.MethodDelete}).problem(t, 404, "not_found")
+	s.do(t, call{path: base + "/whep/absent", method: http.MethodDelete}).problem(t, 404, "not_found")
 	s.playsWHEP(t, base+"/whep")
 
 	conn := s.dial(t, base+"/signaling?access_token="+s.Token(), http.Header{})
@@ -116,8 +116,8 @@ func TestControlRoutes(t *testing.T) {
 	as("-name", "mouse/move", move).problem(t, 400, "invalid_request")
 }
 
-// TestViewerActs: what a viewer does by other ways than its connection counts as
-// its own, and nobody else's.
+// TestViewerActs: a viewer's calls outside of its connection count as its own
+// actions, and as no other viewer's.
 func TestViewerActs(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, `{"width":640,"height":480}`)

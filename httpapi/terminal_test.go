@@ -24,7 +24,7 @@ type term struct {
 	t      *testing.T
 	conn   *websocket.Conn
 	output bytes.Buffer // what was printed
-	frames []string     // text frames that nobody has asked for yet
+	frames []string     // text frames not yet returned
 }
 
 // attach connects to a process's terminal and waits until it is ready.

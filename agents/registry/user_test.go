@@ -29,26 +29,26 @@ func TestRunAs(t *testing.T) {
 	home := t.TempDir()
 	write(t, filepath.Join(home, ".codex/auth.json"), `{"OPENAI_API_KEY":"sk-of-root"}`, 0o600)
 	r := newRegistry(t, Config{
-		RunAs: "nobody", Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_DATA_HOME=" + home},
+		RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_DATA_HOME=" + home},
 		Custom: []Custom{
 			{ID: "asked", Command: command(filepath.Join(dir, "asked"))},
 			{ID: "closed", Command: command(filepath.Join(t.TempDir(), "closed"))},
 		},
 	})
-	if err := r.Ask(t.Context(), "asked"); err == nil || !strings.HasPrefix(err.(*AskError).Stderr, "65534:"+r.user.Home+":\n") { //nolint:errorlint // it is that
+	if err := r.Ask(t.Context(), "asked"); err == nil || !strings.HasPrefix(err.(*AskError).Stderr, "33:"+r.user.Home+":\n") { //nolint:errorlint // it is that
 		t.Errorf("asked: %#v", err)
 	}
-	if err := r.Ask(t.Context(), "closed"); err == nil || !strings.Contains(err.Error(), `user "nobody" may not enter `) {
+	if err := r.Ask(t.Context(), "closed"); err == nil || !strings.Contains(err.Error(), `user "www-data" may not enter `) {
 		t.Errorf("closed: %v", err)
 	}
 	if r.HasCredentials("codex") {
 		t.Error("root's credentials count for another user")
 	}
 	_, err = r.Install(t.Context(), "codex", InstallOptions{})
-	if err == nil || !strings.Contains(err.Error(), `user "nobody" may not enter `) || !strings.Contains(err.Error(), "XDG_DATA_HOME") {
+	if err == nil || !strings.Contains(err.Error(), `user "www-data" may not enter `) || !strings.Contains(err.Error(), "XDG_DATA_HOME") {
 		t.Errorf("an install that the user could not start: %v", err)
 	}
-	if _, err := New(Config{RunAs: "nobody-such"}); err == nil {
+	if _, err := New(Config{RunAs: "no-such-user"}); err == nil {
 		t.Error("a user that does not exist was taken")
 	}
 }
@@ -71,7 +71,7 @@ func TestCredentialFilesOfAnotherUser(t *testing.T) {
 	if err := errors.Join(os.Chmod(home, 0o755), os.Chmod(filepath.Dir(file), 0o755)); err != nil { //nolint:gosec // others may enter it
 		t.Fatal(err)
 	}
-	r := newRegistry(t, Config{RunAs: "nobody", Home: home})
+	r := newRegistry(t, Config{RunAs: "www-data", Home: home})
 	if !r.HasCredentials("codex") {
 		t.Fatal("a file that the user may read does not count")
 	}

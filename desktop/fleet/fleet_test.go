@@ -200,7 +200,7 @@ func TestDirectories(t *testing.T) {
 	for id, tt := range map[string]struct{ given, want desktop.Config }{
 		"usual":  {desktop.Config{}, desktop.Config{StateDir: filepath.Join(dir, "desktops", "usual"), Home: filepath.Join(dir, "desktops", "usual", "home")}},
 		"home":   {desktop.Config{Home: own}, desktop.Config{StateDir: filepath.Join(dir, "desktops", "home"), Home: own}},
-		"moved":  {desktop.Config{StateDir: own, RunAs: "nobody"}, desktop.Config{StateDir: own}},
+		"moved":  {desktop.Config{StateDir: own, RunAs: "www-data"}, desktop.Config{StateDir: own}},
 		"others": {desktop.Config{ID: "x", StateDir: own, Home: dir}, desktop.Config{StateDir: own, Home: dir}},
 	} {
 		if _, err := f.Create(t.Context(), id, StartOptions{Desktop: tt.given}); err != nil {
@@ -220,7 +220,7 @@ func TestReplaceableStateDir(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as another user")
 	}
-	u, err := supervise.LookupUser("nobody")
+	u, err := supervise.LookupUser("www-data")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,10 +244,10 @@ func TestReplaceableStateDir(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dir := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
-			for _, cfg := range []Config{{RunAs: "nobody"}, {Untrusted: []string{"nobody"}}} {
+			for _, cfg := range []Config{{RunAs: "www-data"}, {Untrusted: []string{"www-data"}}} {
 				cfg.StateDir = dir
 				_, err := Open(t.Context(), cfg)
-				if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "nobody"`) {
+				if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "www-data"`) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}

@@ -20,7 +20,7 @@ func TestActing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may work as another user")
 	}
-	u, err := supervise.LookupUser("nobody")
+	u, err := supervise.LookupUser("www-data")
 	if err != nil {
 		t.Fatal(err)
 	}
