@@ -5,24 +5,24 @@ const query = new URLSearchParams(location.search);
 /** The desktop that the page shows: ?desktop=ID, or main. */
 export const desktop = query.get("desktop") || "main";
 
-/** Whether the page was asked, by ?role=view, to leave the desktop alone. */
+/** Whether the page only watches: ?role=view. */
 export const viewOnly = query.get("role") === "view";
 
 /** The name that other viewers see: ?name=. */
 export const name = (query.get("name") ?? "").slice(0, 64);
 
-// The API lies beside the page, also behind a proxy that adds a prefix.
+// The API's URL is relative to the page, so that a proxy may add a prefix.
 const root = new URL("../v1/", import.meta.url);
 const base = desktop === "main" ? "desktop" : `desktops/${encodeURIComponent(desktop)}`;
 
-/** Where a path of the desktop's API is. */
+/** at returns the URL of a path of the desktop's API. */
 export const urlOf = (path) => new URL(base + path, root);
 
 // ---- token -------------------------------------------------------------
 
 const storage = "token";
 
-// The address that the server printed, or a link that was shared, has the token.
+// The URL that the server printed, or a shared link, contains the token.
 // It is kept for this tab and taken out of the address, the history and what a
 // reload would send.
 function takeToken() {
@@ -43,10 +43,10 @@ function takeToken() {
 }
 
 takeToken();
-// A link that differs in nothing else does not load the page again.
+// The browser does not reload the page for a link that differs in the fragment only.
 addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
 
-/** Whether the token came with a shared link, or could have. */
+/** Whether the token may be a shared link's. */
 export const byLink = () => token().startsWith("dh_");
 
 export const token = () => sessionStorage.getItem(storage) ?? "";
@@ -56,10 +56,10 @@ export const setToken = (value) => sessionStorage.setItem(storage, value);
 
 let identity = {};
 
-/** actAs has calls carry headers that say who acts. */
+/** actAs sets the headers that name the actor of each call. */
 export const actAs = (headers) => { identity = headers; };
 
-/** Problem is the server's answer to a call that failed; status 0: there was none. */
+/** Problem is the server's answer to a call that failed. Its status is 0 if there was no answer. */
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title);
@@ -104,7 +104,7 @@ export const server = async (method, path, body) => {
   return response.status === 204 ? null : response.json();
 };
 
-/** socketURL is that of a WebSocket. Browsers cannot send headers with it. */
+/** socketURL returns the URL of a WebSocket, with the token: browsers cannot send headers with it. */
 export function socketURL(path) {
   const url = urlOf(path);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -114,7 +114,7 @@ export function socketURL(path) {
   return url;
 }
 
-/** mediaURL is that of something that an element loads, which sends no headers. */
+/** mediaURL returns the URL of what an element loads, with the token: elements send no headers. */
 export function mediaURL(path) {
   const url = urlOf(path);
   if (token()) url.searchParams.set("access_token", token());

@@ -3,7 +3,7 @@
 import { $, announce, make, setText, show } from "./dom.js";
 import { explain } from "./errors.js";
 
-// What the states of a session are called, and how they look.
+// The label and the color of each state.
 const states = {
   loading: ["Loading…", "busy"],
   locked: ["Locked", "off"],
@@ -19,7 +19,7 @@ const states = {
   stopped: ["Stopped", "off"],
 };
 
-// Panels that have a use without a picture.
+// Panels that are enabled without a picture.
 const lasting = ["more-panel", "programs-panel", "recordings-panel"];
 
 const slideshow = "Low frame rate: video is blocked on this network";
@@ -67,7 +67,7 @@ export class Bar {
     document.title = name === "live" || name === "loading" ? "deskhand" : `${text} · deskhand`;
   }
 
-  // What stays as it is is said in the bar; over the picture only at first.
+  // A state that lasts is shown over the picture only at first, and then in the bar.
   #warn(reason) {
     if (reason === this.#reason) return;
     this.#reason = reason;
@@ -117,7 +117,7 @@ export class Bar {
     this.#why(transport, link);
   }
 
-  // Why something worse than WebRTC is used.
+  // The reason why WebRTC is not used.
   #why(transport) {
     const box = $("quality-why");
     const cause = this.#session.fellBack;

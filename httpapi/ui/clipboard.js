@@ -1,19 +1,19 @@
 // The clipboards of this computer and of the desktop.
 //
-// From here to there text goes when it is pasted, or by the box; on request also
-// whenever this page gets the focus. From there to here it goes as it is copied,
-// if the browser lets it; otherwise a click does it.
+// Text is sent to the desktop when the viewer pastes it or sends the box, and on request also
+// whenever this page gets the focus. Text that is copied on the desktop is put on this
+// computer's clipboard if the browser allows it, otherwise after a click.
 
 import { get } from "./api.js";
 
-const most = 1 << 20; // bytes, as the server's bound
+const most = 1 << 20; // bytes, the server's limit
 const storage = "clipboard";
 
-/** Clipboard keeps both in step. Events: copied (text came that is not here yet), change, trouble. */
+/** Clipboard synchronizes both. Events: copied (new text of the desktop), change, trouble. */
 export class Clipboard extends EventTarget {
   #control;
-  #known = null; // the text that both have
-  /** The latest text of the desktop's. */
+  #known = null; // the text of both
+  /** The latest text of the desktop's clipboard. */
   remote = "";
 
   constructor({ control }) {
@@ -24,7 +24,7 @@ export class Clipboard extends EventTarget {
     control.addEventListener("change", () => { if (control.mine) this.#toThere(); });
   }
 
-  /** Browsers have a clipboard for pages that came over https, or from this machine. */
+  /** Whether the browser has a clipboard API: it does on pages from https or localhost. */
   get canWrite() { return navigator.clipboard?.writeText !== undefined; }
   get canRead() { return navigator.clipboard?.readText !== undefined; }
 
@@ -39,14 +39,14 @@ export class Clipboard extends EventTarget {
   async #toHere() {
     const text = this.remote;
     if (!text || text === this.#known) return;
-    if (!document.hasFocus()) return; // it is tried again when it gets it
+    if (!document.hasFocus()) return; // tried again on focus
     if (await this.write(text)) return;
     this.dispatchEvent(new Event("copied"));
   }
 
   /**
-   * write puts a text on this computer's clipboard, and says whether it could.
-   * More is possible within a click.
+   * write puts a text on this computer's clipboard and returns whether that succeeded.
+   * Within a click handler browsers allow more.
    */
   async write(text, clicked = false) {
     try {
@@ -58,7 +58,7 @@ export class Clipboard extends EventTarget {
     return true;
   }
 
-  /** send puts a text on the desktop's clipboard, and says whether it may. */
+  /** send puts a text on the desktop's clipboard and returns whether the viewer may. */
   send(text) {
     const bytes = new Blob([text]).size;
     if (bytes > most) {
@@ -71,7 +71,7 @@ export class Clipboard extends EventTarget {
     return sent;
   }
 
-  /** setSync has this computer's clipboard read whenever the page gets the focus. */
+  /** setSync turns on or off that this computer's clipboard is read when the page gets the focus. */
   async setSync(on) {
     this.sync = on && this.canRead;
     if (this.sync) await this.#toThere(true);
@@ -94,7 +94,7 @@ export class Clipboard extends EventTarget {
     if (text && text !== this.#known && this.#control.mine) this.send(text);
   }
 
-  /** look asks for the desktop's text; the server sends it only to clients that may act. */
+  /** look requests the desktop's text. The server sends it only to clients that may act. */
   async look() {
     const { text } = await get("/clipboard");
     this.remote = text;

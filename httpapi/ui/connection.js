@@ -1,13 +1,13 @@
-// Links to the live view. A link shows the desktop's picture, brings the
-// viewer's input to it, and tells of what else happens there. There are three,
+// Links to the live view. A link shows the desktop's picture, sends the
+// viewer's input, and reports events. There are three,
 // and the page uses the first that works:
 //
 //   WebRTCLink       here
 //   VideoLink        video.js: the same pictures over a WebSocket
 //   ScreenshotLink   polling.js: pictures one by one
 //
-// All have open(), close(), stats(), the methods of input below, and tell, as
-// events, of: size, host (who has control), people, cursor, pointer, clipboard,
+// All have open(), close(), stats(), the methods of input below, and dispatch the
+// events size, host (the holder of control), people, cursor, pointer, clipboard,
 // refused, asked, failed and restarted (of the desktop: { code, message }),
 // trouble, slow, end (with the Cause, at most once).
 
@@ -20,14 +20,14 @@ const networkTime = 8000;
 const slowTime = 4000;
 const pictureTime = 5000;
 const interruptedTime = 5000;
-// The server is heard at least every ten seconds.
+// The server sends something at least every ten seconds.
 const silenceTime = 25000;
 
-/** Link is what all links have in common. */
+/** Link is the base class of the links. */
 export class Link extends EventTarget {
   me = ""; // id of this viewer
-  identity = {}; // headers that show the server that a call is this viewer's
-  host = null; // who has control: see setHost
+  identity = {}; // headers that name this viewer in calls
+  host = null; // the holder of control: see setHost
   people = new Map(); // id -> { id, name, viewOnly }
   mayControl = !viewOnly;
   ended = false;
@@ -36,19 +36,19 @@ export class Link extends EventTarget {
     if (!this.ended) this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
-  /** end tells, once, why the link is of no more use, and closes it. */
+  /** end reports, once, why the link ended, and closes it. */
   end(cause) {
     if (this.ended) return;
     this.tell("end", cause);
     this.close();
   }
 
-  /** nameOf is how people are told of a viewer. */
+  /** nameOf returns the name of a viewer for sentences. */
   nameOf(id) { return this.people.get(id)?.name || "Another viewer"; }
 
   /**
    * setHost records which actor has control; id "": none. The host has short, a name
-   * for the bar, and name for sentences. taken says that others are paused.
+   * for the bar, and name for sentences. taken: others are paused.
    */
   setHost(id, kind = "viewer", name = "", taken = false) {
     const me = id === this.me;
@@ -67,7 +67,7 @@ export function fullName(kind, name) {
   return name ? `API client ${name}` : "An API client";
 }
 
-// Browsers do not tell why a WebSocket did not open; the server gives the
+// Browsers do not report why a WebSocket did not open. The server gives the
 // reason to a plain request. That this request is not a WebSocket is not reported.
 async function probe(path) {
   try {
@@ -104,7 +104,7 @@ export class SocketLink extends Link {
     });
   }
 
-  /** fail makes what waits fail, or ends what runs. */
+  /** fail rejects a pending open, or ends the link. */
   fail(cause) {
     this.failed?.(cause);
     this.end(cause);
@@ -118,10 +118,10 @@ export class SocketLink extends Link {
     this.handle(event, payload);
   }
 
-  /** binary does what a binary message says. */
+  /** binary handles a binary message. */
   binary() {}
 
-  /** handle does what a message of the protocol says. */
+  /** handle handles a message of the protocol. */
   handle(event, payload) {
     switch (event) {
       case "system/init":
@@ -170,7 +170,7 @@ export class SocketLink extends Link {
 
   // ---- control and input ----------------------------------------------
 
-  /** request asks for control that is free; take is Control's take. */
+  /** request requests control if it is free; take is Control's take. */
   request() { this.send("control/request"); }
   take({ exclusive, force }) { this.send("control/take", { shared: !exclusive, force }); }
   release() { this.send("control/release"); }
@@ -184,7 +184,7 @@ export class SocketLink extends Link {
   wheel(x, y) { this.send("control/scroll", { delta_x: x, delta_y: y }); }
   key(down, keysym) { this.send(down ? "control/keydown" : "control/keyup", { keysym }); }
 
-  /** keyAfter is key, in order with what was sent by setClipboard. */
+  /** keyAfter is like key, but in order with setClipboard. */
   keyAfter(down, keysym) { SocketLink.prototype.key.call(this, down, keysym); }
 }
 
@@ -201,7 +201,7 @@ function packet(code, length) {
   return view;
 }
 
-/** showPointer has a link tell what a message says about the pointer. */
+/** showPointer dispatches a link's event for a message about the pointer. */
 export function showPointer(link, buffer) {
   const view = new DataView(buffer);
   switch (view.getUint8(0)) {
@@ -219,8 +219,8 @@ export class WebRTCLink extends SocketLink {
   kind = "webrtc";
   #peer;
   #channel;
-  sound = false; // whether there can be any
-  #early = []; // candidates that came before the offer was taken
+  sound = false; // whether the desktop may have sound
+  #early = []; // candidates that came before the offer
   #offered = false;
   #interrupted = 0;
 
@@ -229,7 +229,7 @@ export class WebRTCLink extends SocketLink {
     this.surface = video;
   }
 
-  /** open returns when there is a picture. */
+  /** open resolves when there is a picture. */
   async open() {
     if (!window.RTCPeerConnection) throw new Cause("webrtc");
     await this.connect("/stream/signaling");
@@ -260,7 +260,7 @@ export class WebRTCLink extends SocketLink {
         this.#answer(payload).catch(() => this.fail(new Cause("ice")));
         return;
       case "signal/candidate":
-        if (this.#offered) this.#peer.addIceCandidate(payload).catch(() => {}); // another may do
+        if (this.#offered) this.#peer.addIceCandidate(payload).catch(() => {}); // another candidate may work
         else this.#early.push(payload);
         return;
       case "signal/close":
@@ -273,11 +273,11 @@ export class WebRTCLink extends SocketLink {
     this.#peer?.close();
     const peer = this.#peer = new RTCPeerConnection({ iceServers: iceservers, bundlePolicy: "max-bundle" });
     peer.ontrack = ({ receiver, streams, track }) => {
-      // Nothing is held back for smoothness: what happened is shown.
+      // No jitter buffer: each picture is shown when it arrives.
       receiver.jitterBufferTarget = 0;
       receiver.playoutDelayHint = 0;
       const stream = streams[0] ?? new MediaStream([track]);
-      if (this.surface.srcObject !== stream) this.surface.srcObject = stream; // both tracks are of one
+      if (this.surface.srcObject !== stream) this.surface.srcObject = stream; // both tracks belong to one stream
       if (track.kind !== "audio") return;
       this.sound = true;
       this.tell("sound");
@@ -293,7 +293,7 @@ export class WebRTCLink extends SocketLink {
     peer.onconnectionstatechange = () => this.#changed(peer.connectionState);
     await peer.setRemoteDescription({ type: "offer", sdp });
     const answer = await peer.createAnswer();
-    // Chromium takes Opus for mono unless it says itself that it is not.
+    // Chromium decodes Opus as mono unless its own answer says stereo.
     answer.sdp = answer.sdp.replace(/^(a=fmtp:111 (?!.*\bstereo=1).*?)\r?$/m, "$1;stereo=1\r");
     await peer.setLocalDescription(answer);
     this.send("signal/answer", { sdp: peer.localDescription.sdp });
@@ -301,7 +301,7 @@ export class WebRTCLink extends SocketLink {
     for (const candidate of this.#early.splice(0)) peer.addIceCandidate(candidate).catch(() => {});
   }
 
-  /** hear has the server send sound, or stop it. */
+  /** hear turns the server's sound on or off. */
   hear(on) { this.send("signal/audio", { disabled: !on }); }
 
   #changed(state) {
@@ -317,9 +317,9 @@ export class WebRTCLink extends SocketLink {
     }
   }
 
-  // A page that is not in sight is not painted, but its video is decoded.
+  // A hidden page is not painted, but its video is decoded.
   async #picture() {
-    this.surface.play().catch(() => {}); // it is played when there is something to play
+    this.surface.play().catch(() => {}); // it plays as soon as there is a track
     const until = performance.now() + pictureTime;
     while (!this.ended && performance.now() < until) {
       const { decoded } = await this.stats();
@@ -329,7 +329,7 @@ export class WebRTCLink extends SocketLink {
     throw new Cause(this.ended ? "lost" : "frames");
   }
 
-  /** stats tells how the picture comes; counters count from the beginning. */
+  /** stats returns the link's statistics. Counters count from the link's start. */
   async stats() {
     const out = { transport: "WebRTC", decoded: 0 };
     const all = await this.#peer?.getStats();

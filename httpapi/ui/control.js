@@ -1,12 +1,12 @@
-// Who may act on the desktop: one party at a time has control.
+// Control of the desktop: one actor at a time has it.
 
-// How long input waits for control that was asked for, in milliseconds.
+// How long input waits for requested control, in milliseconds.
 const grantTime = 3000;
 const mostWaiting = 200;
 
 /**
  * Control passes this viewer's input on to the link while the viewer has
- * control. Events: change, and wanted when somebody else has it.
+ * control. Events: change, and wanted if another actor has it.
  */
 export class Control extends EventTarget {
   #link = null;
@@ -19,10 +19,10 @@ export class Control extends EventTarget {
   get exclusive() { return this.mine && this.host.taken; }
   get allowed() { return this.#link !== null && this.#link.mayControl; }
 
-  /** Whether input would be done, or control be asked for by it. */
+  /** Whether input is sent, or requests control. */
   get open() { return this.allowed && (this.mine || !this.host); }
 
-  /** follow uses another link; null: none. */
+  /** follow sets the link, or null. */
   follow(link) {
     this.#link = link;
     this.#drop();
@@ -50,8 +50,8 @@ export class Control extends EventTarget {
   #tell(type) { this.dispatchEvent(new Event(type)); }
 
   /**
-   * act does what the viewer does: now, or, when control is free, after it
-   * was granted. It says whether it will.
+   * act runs an action of the viewer: now, or, if control is free, after it
+   * was granted. It returns whether the action will run.
    */
   act(act) {
     if (!this.allowed || (this.host && !this.mine)) {
@@ -72,18 +72,18 @@ export class Control extends EventTarget {
     if (this.#waiting.length < mostWaiting) this.#waiting.push(act);
   }
 
-  /** hover does what matters only while the viewer has control anyway. */
+  /** hover runs an action if the viewer has control, and otherwise drops it. */
   hover(act) {
     if (this.mine) act(this.#link);
     else if (this.#waiting) this.#ask(act);
   }
 
-  /** letGo does what ends something that act began. */
+  /** letGo runs an action that ends what act began, such as a key release. */
   letGo(act) { this.hover(act); }
 
   /**
-   * take takes control from its holder. exclusive pauses agents and others; force
-   * takes control also from a holder who has paused others.
+   * take takes control from its holder. exclusive pauses agents and others. force
+   * also takes it from a holder that has paused others.
    */
   take({ exclusive = false, force = false } = {}) {
     if (this.allowed) this.#link.take({ exclusive, force });

@@ -1,4 +1,4 @@
-// What is shown where the picture would be.
+// The card in place of the picture.
 
 import { setToken, viewOnly } from "./api.js";
 import { $, announce, command, copyButton, icon, make, once, show } from "./dom.js";
@@ -23,7 +23,7 @@ export class Cover {
   #timer = 0;
   #problem = null;
 
-  /** room tells the page's size; write puts a text on the clipboard. */
+  /** room returns the page's size; write puts a text on the clipboard. */
   constructor({ session, room, write }) {
     this.#session = session;
     this.#room = room;
@@ -37,7 +37,7 @@ export class Cover {
     clearInterval(this.#timer);
     const { state } = this.#session;
     const build = this[state.name];
-    // What is being filled in stays.
+    // A form that the viewer is filling in stays.
     const same = this.#element.dataset.state === state.name && ["locked", "off"].includes(state.name) && !this.#problem;
     this.#element.dataset.state = state.name;
     show(this.#element, Boolean(build));
@@ -52,7 +52,7 @@ export class Cover {
     if (focused) $(focused)?.focus();
   }
 
-  // ---- states; each returns what is in the card --------------------------------
+  // ---- states; each returns the card's content --------------------------------
 
   loading() { return [make("p", { className: "busy" }, "Loading…")]; }
 

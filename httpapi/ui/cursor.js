@@ -1,9 +1,9 @@
-// The desktop's pointer, which is not in the picture: the page's own while the
-// viewer has control, else a picture of it where it is.
+// The desktop's pointer, which is not in the picture: the page's cursor while the
+// viewer has control, otherwise an image at its position.
 
-// Browsers show no larger ones as a cursor.
+// The largest cursor that browsers show.
 const largest = 128;
-// How much of its size the pointer keeps in a picture that is shown small.
+// The smallest scale of the pointer in a picture that is scaled down.
 const smallest = 0.6;
 
 export class Cursor {
@@ -22,14 +22,14 @@ export class Cursor {
     surface.addEventListener("pointermove", ({ pointerType }) => this.#use(pointerType));
   }
 
-  // A finger has no pointer of its own.
+  // Touch has no cursor.
   #use(pointerType) {
     if ((pointerType === "touch") === this.#touched) return;
     this.#touched = pointerType === "touch";
     this.#show();
   }
 
-  /** follow shows the pointer that a link tells of; null: none. */
+  /** follow shows the pointer of a link, or none for null. */
   follow(link) {
     this.#cursor = this.#at = null;
     link?.addEventListener("cursor", ({ detail }) => this.#changed(detail));
@@ -37,19 +37,19 @@ export class Cursor {
     this.#show();
   }
 
-  /** mine says whether the viewer has control. */
+  /** mine sets whether the viewer has control. */
   set mine(value) {
     this.#mine = value;
     this.#show();
   }
 
-  /** scale is how large a pixel of the desktop is on the page. */
+  /** scale sets the size of a pixel of the desktop on the page. */
   set scale(value) {
     this.#scale = value;
     this.#show();
   }
 
-  /** moveTo is where the viewer itself has put the pointer. */
+  /** moveTo sets the position to which the viewer moved the pointer. */
   moveTo(at) { this.#moved(at); }
 
   #changed({ png, ...cursor }) {

@@ -2,7 +2,7 @@
 
 export const $ = (id) => document.getElementById(id);
 
-/** make makes an element with properties and children. */
+/** make returns a new element with properties and children. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -13,7 +13,7 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** icon is one of the page's pictures, from the sprite in index.html. */
+/** icon returns an icon of the sprite in index.html. */
 export function icon(name) {
   const ns = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(ns, "svg");
@@ -25,7 +25,7 @@ export function icon(name) {
   return svg;
 }
 
-/** setText changes a text only when it is different: what reads it aloud would repeat it. */
+/** setText changes a text only if it differs: a screen reader would repeat it. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -35,7 +35,7 @@ export function show(element, visible) {
   element.hidden = !visible;
 }
 
-/** once keeps a button from being used again before what it does is done. */
+/** once disables a button until its action has ended. */
 export function once(button, act) {
   button.addEventListener("click", async (event) => {
     if (button.getAttribute("aria-busy") === "true") return;
@@ -50,16 +50,16 @@ export function once(button, act) {
 
 let announced = 0;
 
-/** announce has a text read aloud. */
+/** announce makes screen readers read a text. */
 export function announce(text) {
-  // What is said at once with something else is not heard.
+  // Screen readers skip a text that is set together with another change.
   clearTimeout(announced);
   announced = setTimeout(() => setText($("announce"), text), 150);
 }
 
 let toastTimer = 0;
 
-/** toast shows a text for a while, with a button perhaps: { label, act }. */
+/** toast shows a text for some seconds, with an optional button: { label, act }. */
 export function toast(text, action, time = 6000) {
   clearTimeout(toastTimer);
   const box = $("toast");
@@ -86,7 +86,7 @@ export function notice(text) {
 
 export const hideToast = () => { $("toast").hidden = true; };
 
-/** copyButton is a button that copies what text returns. write says whether it could. */
+/** copyButton returns a button that copies the result of text. write returns whether it succeeded. */
 export function copyButton(text, write, label = "Copy") {
   const button = make("button", { type: "button", className: "small" }, label);
   once(button, async () => {
@@ -96,7 +96,7 @@ export function copyButton(text, write, label = "Copy") {
   return button;
 }
 
-/** command is a line to be run, with a button that copies it. */
+/** command returns a command line with a button that copies it. */
 export const command = (text, write) => make("div", { className: "command" }, make("pre", { tabIndex: 0 }, text), copyButton(() => text, write));
 
 // Panels are popovers; they open below their button, within the page, and get

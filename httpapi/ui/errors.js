@@ -1,8 +1,8 @@
-// What can go wrong, for people: what happened, why, and what to do about it.
+// Errors for people: what happened, why, and the remedy.
 
-/** Cause is why there is no picture. */
+/** Cause is the reason why a picture is missing. */
 export class Cause extends Error {
-  /** kind is a key of the table below; more is what its texts are about. */
+  /** kind is a key of the table below; more has the values for its texts. */
   constructor(kind, more = {}) {
     super(kind);
     this.kind = kind;
@@ -81,7 +81,7 @@ const table = {
   }),
 };
 
-/** explain is what to tell people about a Cause, a Problem or any other error. */
+/** explain returns the texts for a Cause, a Problem or any other error. */
 export function explain(error) {
   const told = tell(error);
   return { ...told, why: told.why && sentence(told.why) };
@@ -94,11 +94,11 @@ function tell(error) {
   if (error.status === undefined) {
     return { what: "Something went wrong on this page", why: error.message, fix: "Reload this page.", details: error.stack };
   }
-  // What is not known here the server has words for.
+  // For an unknown problem, the server's text.
   return { what: error.title, why: error.message === error.title ? "" : error.message, fix: "" };
 }
 
-/** inOneLine is an explanation for where there is little room. */
+/** inOneLine returns an explanation as one line. */
 export const inOneLine = (error) => {
   const { what, why } = explain(error);
   return why || sentence(what);

@@ -1,6 +1,6 @@
-// Numbers as people read them.
+// Numbers for people.
 
-/** clock is a length of milliseconds as 0:42, or 1:02:03. */
+/** clock formats milliseconds as 0:42 or 1:02:03. */
 export function clock(ms) {
   const seconds = Math.max(0, Math.floor(ms / 1000));
   const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
@@ -8,7 +8,7 @@ export function clock(ms) {
   return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
-/** bytes is an amount of data as 3.1 MB. */
+/** bytes formats a size as 3.1 MB. */
 export function bytes(n) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;

@@ -48,7 +48,7 @@ export class Holder {
     this.#button(host, mine, allowed);
     this.#panel(host, mine, allowed);
     if (mine) { show($("prompt"), false); hideToast(); }
-    else if (!$("prompt").hidden) this.#prompt(); // who is in control may be another
+    else if (!$("prompt").hidden) this.#prompt(); // the holder may have changed
     if (live && this.#before !== undefined) this.#tell(this.#before, host);
     this.#before = live ? host : undefined;
   }
@@ -98,7 +98,7 @@ export class Holder {
     this.#close();
   }
 
-  // ---- what is told -------------------------------------------------------------
+  // ---- prompts -------------------------------------------------------------
 
   #tell(before, host) {
     const same = before?.id === host?.id;
@@ -106,7 +106,7 @@ export class Holder {
     const paused = host?.taken ? ". Others are paused" : "";
     announce(host ? `${host.me ? "You're" : `${host.name} is`} in control${paused}` : "No one is in control");
     const lost = before?.me && !host?.me && !this.#gaveUp;
-    this.#gaveUp &&= same; // until it has happened
+    this.#gaveUp &&= same; // until the server has confirmed it
     if (lost && host) toast(`${host.name} is in control now`);
     if (lost && !host && before.taken) toast("You lost control after a minute without input. Agents and others can act again.");
   }
@@ -130,7 +130,7 @@ export class Holder {
 
   #refused(message) {
     const { host, allowed } = this.#control;
-    this.#changed(); // the checkbox shows what holds
+    this.#changed(); // the checkbox shows the state of the server
     if (!allowed || (host && host.kind !== "viewer")) return this.#prompt();
     const text = host ? `${host.name} is in control and was asked to give it to you.` : `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
     toast(text);

@@ -1,14 +1,14 @@
-// What the viewer does with pointer and keys, as the desktop gets it.
+// The viewer's pointer and keys, translated for the desktop.
 
 import { Keys } from "./keys.js";
 import { Touch } from "./touch.js";
 
-// X's buttons by the bits of MouseEvent.buttons.
+// X buttons by the bits of MouseEvent.buttons.
 const buttons = [[1, 1], [2, 3], [4, 2], [8, 8], [16, 9]];
 
-// One step of a wheel, as the data channel wants it (webrtc/input.go).
+// One step of a wheel in the units of the data channel (webrtc/input.go).
 const step = 100;
-// What browsers count for a step: lines, or what the old wheelDelta has.
+// What browsers report for one step: lines, or wheelDelta.
 const linesOfStep = 3;
 const wheelDelta = 120;
 
@@ -20,7 +20,7 @@ export class Input extends EventTarget {
   #surface;
   #place;
   #pressed = 0; // of MouseEvent.buttons
-  #next = null; // where the pointer goes with the next frame
+  #next = null; // the pointer's position for the next frame
   #frame = 0;
   #rest = { x: 0, y: 0 }; // of wheels, in steps
 
@@ -38,7 +38,7 @@ export class Input extends EventTarget {
     on("pointercancel", (event) => this.#up(event));
     on("lostpointercapture", (event) => this.#up(event));
     on("wheel", (event) => this.#wheel(event));
-    // The side buttons of a mouse go back and forward in the desktop, not here.
+    // The side buttons of a mouse go to the desktop, and do not navigate this page.
     for (const type of ["contextmenu", "auxclick", "mousedown", "mouseup", "dragstart"]) on(type, (event) => event.preventDefault());
     addEventListener("blur", () => this.release());
     addEventListener("pagehide", () => this.release());
@@ -46,14 +46,14 @@ export class Input extends EventTarget {
     control.addEventListener("change", () => { if (!control.mine) this.forget(); });
   }
 
-  /** release lets go of all keys and buttons. */
+  /** release releases all keys and buttons. */
   release() {
     this.keys.release();
     this.#buttons(0);
     this.touch.cancel();
   }
 
-  /** forget is release where the server has done so already. */
+  /** forget clears the state after the server has released all. */
   forget() {
     this.keys.forget();
     this.#pressed = 0;
@@ -74,7 +74,7 @@ export class Input extends EventTarget {
     this.#buttons(event.buttons);
   }
 
-  // While a button is down the others come as moves.
+  // While a button is down, browsers report other buttons in pointermove events.
   #move(event) {
     if (event.pointerType === "touch") return this.touch.move(event);
     this.#next = this.#place(event);
@@ -106,10 +106,10 @@ export class Input extends EventTarget {
     this.#flush();
   }
 
-  /** place is the point of the desktop where an event was. */
+  /** place returns the point of the desktop for an event. */
   place(event) { return this.#place(event); }
 
-  // Presses and releases what is different now.
+  // Presses and releases the buttons that differ.
   #buttons(now) {
     const before = this.#pressed;
     this.#pressed = now;
@@ -135,19 +135,19 @@ export class Input extends EventTarget {
     x *= unit;
     y *= unit;
     if (event.deltaMode === WheelEvent.DOM_DELTA_PIXEL) {
-      // How many pixels a step has differs; of wheels that have steps, the old
-      // property counts them.
+      // The pixels of a step differ. For wheels with steps, the old
+      // property wheelDelta counts them.
       const whole = (pixels, delta) => Math.abs(pixels) >= 1 && delta && delta % wheelDelta === 0;
       if (whole(event.deltaX, event.wheelDeltaX)) x = -event.wheelDeltaX / wheelDelta;
       if (whole(event.deltaY, event.wheelDeltaY)) y = -event.wheelDeltaY / wheelDelta;
     }
-    // Browsers turn a wheel with Shift sideways. The desktop gets the Shift, too,
+    // Browsers make a wheel with Shift horizontal. The desktop gets the Shift, too,
     // and does that itself.
     if (event.shiftKey && y === 0) [x, y] = [0, x];
     this.scroll(x, y, this.#place(event));
   }
 
-  /** scroll turns the wheel by steps, of which parts are kept for the next time. */
+  /** scroll turns the wheel by whole steps and keeps the fraction for the next call. */
   scroll(x, y, at) {
     const [right, down] = [["x", x], ["y", y]].map(([axis, by]) => {
       if (this.#rest[axis] * by < 0) this.#rest[axis] = 0;

@@ -1,34 +1,34 @@
-// Keys and text, as the desktop gets them.
+// Keys and text, translated for the desktop.
 //
-// Keys are told by their keysym when they go down, and the same keysym when they
-// come up, whatever has changed meanwhile. Text that no key stands for, from
-// input methods and the keyboards of phones, is told as text.
+// A key is sent as its keysym when it is pressed, and as the same keysym when it is
+// released, even if modifiers changed meanwhile. Text without a key, from
+// input methods and on-screen keyboards, is sent as text.
 
 import { altLeft, clashesWithShift, controlLeft, isAlt, isCharacter, isShift, of, ofCharacter, ofName } from "./keysyms.js";
 
 const mac = /Mac|iPhone|iPad/.test(navigator.platform);
 const windows = /Win/.test(navigator.platform);
 
-// Keys whose state is the viewer's own: letters come as they are meant.
+// Lock keys stay on the viewer's computer: browsers report the resulting character.
 const local = new Set(["CapsLock", "NumLock", "ScrollLock", "Fn", "FnLock", "Hyper", "AltGraph", "Dead", "Process", "Unidentified"]);
 
-// How long Windows may take from the Control that AltGr begins with to its Alt.
+// The longest time between the Control and the Alt by which Windows reports AltGr.
 const altGraphTime = 50;
-// How long a browser may take to tell of a paste.
+// The longest time until a browser reports a paste.
 const pasteTime = 150;
-// How long after it keys go the same way as what was pasted.
+// How long keys are sent in order with pasted text after a paste.
 const orderedTime = 1000;
-// What is in the textarea, so that phones have something to delete.
+// The textarea's content, so that on-screen keyboards have something to delete.
 const filler = "\u00a0\u00a0";
 
 export class Keys extends EventTarget {
   #textarea;
   #control;
-  #down = new Map(); // KeyboardEvent.code -> keysym that was sent
+  #down = new Map(); // KeyboardEvent.code -> sent keysym
   #sticky = new Set(); // keysyms of modifiers that are held by a button
   #altGraph = 0; // timer of a Control that may belong to AltGr
   #paste = 0; // timer of a paste that has not come
-  #ordered = 0; // until when keys have to come after other messages
+  #ordered = 0; // the time until which keys are sent in order with other messages
   /** Whether keys go to the desktop. */
   captured = false;
   /** paste is called with text that the viewer pastes, before the keys for it. */
@@ -52,13 +52,13 @@ export class Keys extends EventTarget {
     on("blur", () => this.free());
   }
 
-  /** capture has keys go to the desktop. */
+  /** capture sends keys to the desktop. */
   capture() {
     this.#textarea.focus({ preventScroll: true });
     this.#setCaptured(true);
   }
 
-  /** free lets go of everything and gives the keys back to the page. */
+  /** free releases all keys and returns the keyboard to the page. */
   free() {
     this.release();
     this.#setCaptured(false);
@@ -72,20 +72,20 @@ export class Keys extends EventTarget {
 
   // ---- what is held ---------------------------------------------------------
 
-  /** release lets go of all keys. */
+  /** release releases all keys. */
   release() {
     for (const sym of [...this.#down.values(), ...this.#sticky]) this.#key(false, sym);
     this.forget();
   }
 
-  /** forget is release where the server has done so already. */
+  /** forget clears the state after the server has released all keys. */
   forget() {
     this.#forgetControl();
     this.#down.clear();
     this.#setSticky(new Set());
   }
 
-  /** holds says whether a modifier is held by its button. */
+  /** holds returns whether a modifier is held by its button. */
   holds(name) { return this.#sticky.has(ofName(name)); }
 
   #setSticky(next) {
@@ -94,7 +94,7 @@ export class Keys extends EventTarget {
     if (change) this.dispatchEvent(new Event("sticky"));
   }
 
-  /** stick holds a modifier until the next key, or lets go of it. */
+  /** stick holds a modifier until the next key, or releases it. */
   stick(name) {
     const sym = ofName(name);
     const next = new Set(this.#sticky);
@@ -124,7 +124,7 @@ export class Keys extends EventTarget {
     if (text) this.#control.act((link) => link.type(text));
   }
 
-  // Presses or releases a key, and says whether it is done.
+  // Presses or releases a key and returns whether it was handled.
   #key(down, sym) {
     const act = (link) => (performance.now() < this.#ordered ? link.keyAfter(down, sym) : link.key(down, sym));
     if (down) return this.#control.act(act);
@@ -135,7 +135,7 @@ export class Keys extends EventTarget {
   // ---- keys -----------------------------------------------------------------
 
   #keyDown(event) {
-    if (event.isComposing || event.keyCode === 229) return; // an input method has it
+    if (event.isComposing || event.keyCode === 229) return; // an input method handles it
     if (!this.captured || !this.#control.open) return this.#uncaptured(event);
     if (event.ctrlKey && event.altKey && event.shiftKey && ["Control", "Alt", "Shift"].includes(event.key)) {
       event.preventDefault();
@@ -143,7 +143,7 @@ export class Keys extends EventTarget {
       this.dispatchEvent(new Event("left"));
       return;
     }
-    if (event.key === "Dead") return; // what it makes of the next key comes as text
+    if (event.key === "Dead") return; // the composed character comes as text
     if (isPaste(event)) return this.#pasting(event);
     event.preventDefault();
     if (event.key === "AltGraph") this.#forgetControl();
@@ -153,7 +153,7 @@ export class Keys extends EventTarget {
     if (sym) this.#send(event, sym);
   }
 
-  // Tab and the page's own keys work while the desktop does not have them.
+  // Tab and the page's own keys work while keys are not captured.
   #uncaptured(event) {
     if (event.key === "Enter" && this.#control.open) {
       event.preventDefault();
@@ -164,14 +164,14 @@ export class Keys extends EventTarget {
     }
   }
 
-  // Option is to a Mac what AltGr is to others, and Command what Control is.
+  // On a Mac, Option is AltGr and Command is Control.
   #keysym(event) {
     if (mac && event.key === "Meta") return controlLeft;
     if (mac && event.key === "Alt") return 0;
     return of(event);
   }
 
-  // Windows tells AltGr as Control and Alt. A Control that an AltGr follows is
+  // Windows reports AltGr as Control and Alt. A Control followed by AltGr is
   // not sent.
   #altGraphDown(event) {
     if (!windows || event.code !== "ControlLeft") return false;
@@ -201,7 +201,7 @@ export class Keys extends EventTarget {
     const altGraph = event.getModifierState("AltGraph");
     if (altGraph) this.#forgetControl();
     else this.#flushControl();
-    // These modifiers made the character, and are not meant for it.
+    // These modifiers produced the character and are not part of a shortcut.
     const lifted = [];
     if (character && !event.ctrlKey && clashesWithShift(event.key)) lifted.push(...this.#held(isShift));
     if (character && altGraph) lifted.push(...this.#held(isAlt));
@@ -219,7 +219,7 @@ export class Keys extends EventTarget {
   #keyUp(event) {
     const code = event.code || event.key;
     if (event.code === "ControlLeft") this.#flushControl();
-    if (mac && event.key === "Meta") return this.release(); // Macs do not tell of keys that come up before it
+    if (mac && event.key === "Meta") return this.release(); // Macs do not report keys that are released before Meta
     const sym = this.#down.get(code);
     if (sym === undefined) return;
     event.preventDefault();
@@ -234,7 +234,7 @@ export class Keys extends EventTarget {
     this.#textarea.setSelectionRange(filler.length, filler.length);
   }
 
-  // Sends what the textarea has more or less than the filler.
+  // Sends the difference between the textarea and the filler.
   #text() {
     const { value } = this.#textarea;
     this.#fill();
@@ -251,8 +251,8 @@ export class Keys extends EventTarget {
 
   // ---- paste ------------------------------------------------------------------
 
-  // What is pasted goes onto the desktop's clipboard first, then the keys go
-  // there. The browser tells the text after this event, if it does.
+  // Pasted text is put on the desktop's clipboard first, then the keys are
+  // sent. The browser reports the text after this event, or not at all.
   #pasting(event) {
     if (event.repeat) return event.preventDefault();
     clearTimeout(this.#paste);
@@ -264,11 +264,11 @@ export class Keys extends EventTarget {
     event.preventDefault();
     const text = event.clipboardData?.getData("text/plain");
     if (text) this.paste(text);
-    // Without a key for it, the browser's menu was used.
+    // Without a key, the browser's menu was used.
     if (this.#paste || (text && this.captured)) this.#pressPaste(ofCharacter("v"));
   }
 
-  // Keys that follow must not overtake the text on another way.
+  // Later keys must not overtake the text on another channel.
   #pressPaste(v) {
     clearTimeout(this.#paste);
     this.#paste = 0;

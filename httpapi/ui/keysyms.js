@@ -1,4 +1,4 @@
-// What X calls the keys that browsers tell of: keysyms (X Window System Protocol,
+// Keysyms for the keys that browsers report (X Window System Protocol,
 // appendix A, and keysymdef.h).
 
 const shiftLeft = 0xffe1;
@@ -26,8 +26,8 @@ for (let n = 1; n <= 24; n++) named[`F${n}`] = 0xffbd + n;
 
 const keypadEnter = 0xff8d;
 
-// The characters of a US keyboard's keys, for shortcuts typed on others: what
-// Ctrl and the key of Cyrillic С mean is Ctrl+C.
+// The characters of a US keyboard's keys, for shortcuts on other keyboards:
+// Ctrl and the key of Cyrillic С is Ctrl+C.
 const plain = {
   Minus: "-", Equal: "=", BracketLeft: "[", BracketRight: "]", Backslash: "\\", Semicolon: ";", Quote: "'", Backquote: "`",
   Comma: ",", Period: ".", Slash: "/", Space: " ",
@@ -35,17 +35,17 @@ const plain = {
 for (let n = 0; n < 10; n++) plain[`Digit${n}`] = String(n);
 for (const letter of "ABCDEFGHIJKLMNOPQRSTUVWXYZ") plain[`Key${letter}`] = letter.toLowerCase();
 
-/** ofCharacter is the keysym of a character; 0 for control characters. */
+/** ofCharacter returns the keysym of a character, and 0 for control characters. */
 export function ofCharacter(character) {
   const code = character.codePointAt(0);
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return 0;
   return code < 0x100 ? code : 0x01000000 + code;
 }
 
-/** isCharacter says whether a KeyboardEvent.key is what the key types. */
+/** isCharacter returns whether a KeyboardEvent.key is the typed character. */
 export const isCharacter = (key) => [...key].length === 1;
 
-/** of is the keysym of a key that was pressed; 0 when X has none, or it stays here. */
+/** of returns the keysym of a pressed key, and 0 if X has none or the key stays on the viewer's computer. */
 export function of({ key, code, location, ctrlKey, altKey, metaKey }) {
   if (isCharacter(key)) {
     const chord = ctrlKey || altKey || metaKey;
@@ -57,17 +57,17 @@ export function of({ key, code, location, ctrlKey, altKey, metaKey }) {
   return sym ?? 0;
 }
 
-/** ofName is the keysym of a key that the page has a button for. */
+/** ofName returns the keysym of a key that has a button on the page. */
 export const ofName = (name) => (isCharacter(name) ? ofCharacter(name) : [named[name]].flat()[0]);
 
 export const isShift = (sym) => sym === shiftLeft || sym === shiftLeft + 1;
 export const isAlt = (sym) => sym === altLeft || sym === altLeft + 1;
 
-// What a US keyboard has on its keys without Shift.
+// The characters of a US keyboard without Shift.
 const unshifted = "`1234567890-=[]\\;',./";
 
 /**
- * clashesWithShift says whether Shift has to be let go of for a character that
+ * clashesWithShift returns whether Shift must be released for a character that
  * was typed with it: on a German keyboard / is Shift and 7, but a desktop whose
  * keyboard is American would take Shift and / for a question mark.
  */

@@ -1,4 +1,4 @@
-// The page: it shows one desktop, live, and brings the viewer's input to it.
+// The page: it shows one desktop live and sends it the viewer's input.
 
 import { desktop, token, urlOf } from "./api.js";
 import { Bar } from "./bar.js";
@@ -49,7 +49,7 @@ const trouble = (error) => toast(typeof error === "string" ? error : inOneLine(e
 
 session.addEventListener("link", () => {
   const { link } = session;
-  control.follow(null); // what is to come is not this viewer's to act on yet
+  control.follow(null); // no input before the next link is up
   cursor.follow(link);
   clipboard.follow(link);
   link?.addEventListener("size", ({ detail }) => { if (link.kind !== "webrtc") view.setSize(detail); });
@@ -64,7 +64,7 @@ session.addEventListener("state", () => {
     sizeOfVideo();
     if (control.link !== session.link) control.follow(session.link);
   } else {
-    $("frame").dataset.surface = "canvas"; // what was seen last
+    $("frame").dataset.surface = "canvas"; // the last picture
     input.forget();
     control.follow(null);
   }
@@ -108,7 +108,7 @@ show($("full"), view.canFillScreen);
 once($("full"), () => view.toggleFullScreen().catch(trouble));
 input.touch.pan = (dx, dy) => view.pan(dx, dy);
 
-// In full screen the bar comes when the pointer is at the top, or by its handle.
+// In full screen the bar appears when the pointer is at the top, or by its handle.
 $("peek").addEventListener("click", () => document.body.classList.toggle("peek"));
 addEventListener("pointermove", ({ clientY, pointerType }) => {
   if (pointerType === "touch" || !view.fillsScreen) return;
@@ -128,7 +128,7 @@ control.addEventListener("change", () => {
 input.addEventListener("used", ({ detail }) => {
   document.body.classList.remove("peek");
   if (detail.pointerType === "touch" && control.mine) cursor.moveTo(view.place(detail));
-  // Where input methods show what they have to choose from.
+  // The position of an input method's candidate list.
   const box = $("frame").getBoundingClientRect();
   $("keyboard").style.left = `${Math.round(detail.clientX - box.left)}px`;
   $("keyboard").style.top = `${Math.round(detail.clientY - box.top)}px`;
@@ -163,7 +163,7 @@ for (const [label, ...names] of chords) {
 }
 
 for (const button of document.querySelectorAll("#keyrow button")) {
-  button.addEventListener("pointerdown", (event) => event.preventDefault()); // the screen's keyboard stays
+  button.addEventListener("pointerdown", (event) => event.preventDefault()); // the on-screen keyboard stays open
   button.addEventListener("click", () => {
     if (button.dataset.stick) keys.stick(button.dataset.stick);
     else if (button.dataset.key) keys.press(button.dataset.key);
@@ -186,14 +186,14 @@ function toggleKeyRow() {
 }
 
 $("screen-keyboard").addEventListener("click", toggleKeyRow);
-// Where there is no other keyboard, the screen's is what people want first.
+// On touch devices the button of the on-screen keyboard comes first.
 if (touchScreen) {
   $("keys-tool").removeAttribute("popovertarget");
   $("keys-tool").addEventListener("pointerdown", (event) => event.preventDefault());
   $("keys-tool").addEventListener("click", toggleKeyRow);
 }
 
-// Where the page is not made smaller for the screen's keyboard, it makes itself.
+// Some browsers do not shrink the page for the on-screen keyboard, so the page does.
 visualViewport?.addEventListener("resize", () => {
   document.body.style.height = visualViewport.height < innerHeight - 80 ? `${visualViewport.height}px` : "";
 });
@@ -210,7 +210,7 @@ clipboard.addEventListener("trouble", ({ detail }) => {
   setText($("clipboard-problem"), detail);
   show($("clipboard-problem"), true);
 });
-let edited = false; // what somebody wrote into the box is not taken from under them
+let edited = false; // a text that the viewer is editing is not replaced
 $("clipboard-text").addEventListener("input", () => { edited = true; });
 clipboard.addEventListener("change", () => {
   $("clipboard-sync").checked = clipboard.sync;

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { fullName, keyOf } from "./connection.js";
 import { $, icon, make, setText, show } from "./dom.js";
 
-const lookTime = 10000; // between looks at who is here beside the viewers
+const lookTime = 10000; // between requests for presence
 
 const icons = { viewer: "eye", agent: "agent", api: "code" };
 const kinds = { agent: "agent", api: "API client" };
@@ -14,7 +14,7 @@ export class People {
   #session;
   #control;
   #gave;
-  #present = []; // as /presence tells
+  #present = []; // the answer of /presence
   #timer = 0;
 
   constructor({ session, control, gave }) {
@@ -48,7 +48,7 @@ export class People {
     this.#draw();
   }
 
-  /** all lists who is here: { key, kind, name, me, viewOnly, seenAt }. */
+  /** all lists viewers, agents and clients: { key, kind, name, me, viewOnly, seenAt }. */
   get all() {
     const { link } = this.#session;
     if (!link) return [];
@@ -56,7 +56,7 @@ export class People {
     const add = (one) => { if (!all.has(one.key)) all.set(one.key, one); };
     if (!all.has(link.me)) add({ key: link.me, kind: "viewer", name: "" });
     if (link.host) add({ key: link.host.id, kind: link.host.kind, name: link.host.kind === "viewer" ? "" : link.host.short, host: link.host });
-    const sockets = link.people.size > 0; // which tell of viewers at once
+    const sockets = link.people.size > 0; // sockets report viewers immediately
     for (const { kind, id, name = "", seenAt } of this.#present) {
       const key = kind === "api" && name === link.me ? link.me : keyOf({ kind, id, name });
       if (all.has(key)) all.get(key).seenAt = seenAt;

@@ -1,4 +1,4 @@
-// A recording, played in the page: with captions of what was done, and buttons
+// The player of a recording, with captions of the actions and buttons
 // for its chapters.
 
 import { mediaURL } from "./api.js";
@@ -19,7 +19,7 @@ export class Player {
   constructor({ closed }) {
     $("player-close").addEventListener("click", () => this.#dialog.close());
     this.#dialog.addEventListener("close", () => { this.#end(); closed(); });
-    this.#dialog.addEventListener("click", ({ target }) => { if (target === this.#dialog) this.#dialog.close(); }); // beside it
+    this.#dialog.addEventListener("click", ({ target }) => { if (target === this.#dialog) this.#dialog.close(); }); // a click on the backdrop
     this.#dialog.addEventListener("keydown", (event) => this.#key(event));
     this.#video.addEventListener("error", () => this.#tell("Your browser can't play this recording. Download it to play it in another app."));
   }
@@ -38,7 +38,7 @@ export class Player {
     $("recordings-panel").hidePopover();
     this.#dialog.showModal();
     this.#video.focus();
-    this.#video.play().catch(() => {}); // the controls are there
+    this.#video.play().catch(() => {}); // the viewer can use the controls
   }
 
   // The chapters become buttons, once the browser has read them.
@@ -56,10 +56,10 @@ export class Player {
       }));
     });
     this.#video.append(track);
-    track.track.mode = "hidden"; // which has it loaded
+    track.track.mode = "hidden"; // hidden tracks are loaded, disabled ones are not
   }
 
-  // The keys of video players, wherever the focus is in the dialog.
+  // The keys of video players, wherever in the dialog the focus is.
   #key(event) {
     const video = this.#video;
     if (event.ctrlKey || event.altKey || event.metaKey) return;
@@ -81,7 +81,7 @@ export class Player {
     show($("player-problem"), text !== "");
   }
 
-  // The connection is let go of at once.
+  // The browser closes the connection.
   #end() {
     this.#id = "";
     this.#video.pause();

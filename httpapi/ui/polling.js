@@ -1,26 +1,26 @@
-// The link for where nothing but plain requests gets through: pictures one by
-// one, a few in a second, and input by the HTTP API.
+// The link for networks that allow only plain requests: single screenshots,
+// a few each second, and input through the HTTP API.
 
 import { eventsURL, get, name, post, request, urlOf, viewOnly } from "./api.js";
 import { Link, keyOf } from "./connection.js";
 import { Cause } from "./errors.js";
 
-// Pauses between pictures, in milliseconds: while the screen changes, while it
-// is still, and after a failure.
+// Pauses between screenshots, in milliseconds: while the screen changes, while it
+// does not, and after a failure.
 const quick = 250;
 const slow = 1000;
 const failed = 2000;
 const patience = 5; // failures in a row that end the link
 
-// What the API calls the buttons.
+// The API's names of the buttons.
 const buttons = { 1: "left", 2: "middle", 3: "right", 8: "back", 9: "forward" };
 
-// The name under which this page acts, so that it can have control.
+// The actor name of this page, which lets it hold control.
 const actor = `${name.replaceAll(/[^\p{L}\p{N} ._@-]/gu, "").trim() || "viewer"} ${Math.random().toString(36).slice(2, 6)}`.slice(-64);
 
 export class ScreenshotLink extends Link {
   kind = "screenshots";
-  quiet = true; // pictures come only when something has changed
+  quiet = true; // pictures come only after a change
   me = actor;
   identity = { "Deskhand-Actor": actor, "Deskhand-Typing": "secret" };
   #stop = new AbortController();
@@ -48,7 +48,7 @@ export class ScreenshotLink extends Link {
 
   // ---- picture ----------------------------------------------------------
 
-  // Whether the picture has changed.
+  // Returns whether the picture has changed.
   async #shoot() {
     const url = urlOf("/screenshot");
     if (!this.host?.me) url.searchParams.set("cursorStyle", "pointer");
@@ -90,7 +90,7 @@ export class ScreenshotLink extends Link {
     }
   }
 
-  // What the viewer does may change the picture: it is looked at soon.
+  // Input may change the picture, so the next screenshot comes soon.
   #pause(ms) {
     return new Promise((done) => {
       const timer = setTimeout(done, ms);
@@ -98,7 +98,7 @@ export class ScreenshotLink extends Link {
     });
   }
 
-  // ---- what happens there -------------------------------------------------
+  // ---- events -------------------------------------------------
 
   #listen() {
     const events = this.#events = new EventSource(eventsURL("control,clipboard_changed,failed,restarted,closed", viewOnly ? "" : actor));
@@ -118,7 +118,7 @@ export class ScreenshotLink extends Link {
 
   async #copied() {
     if (!this.host?.me) return;
-    const { text } = await get("/clipboard", { headers: this.identity }).catch(() => ({})); // as a person, whom the server sends 1 MiB at most
+    const { text } = await get("/clipboard", { headers: this.identity }).catch(() => ({})); // for people the server limits it to 1 MiB
     if (text) this.tell("clipboard", text);
   }
 
@@ -126,7 +126,7 @@ export class ScreenshotLink extends Link {
 
   #call(path, body) { return post(path, body, { headers: this.identity }); }
 
-  // Requests are made one after the other; of moves in a row only the last.
+  // Requests are sent one after the other. Of consecutive moves only the last is sent.
   #do(path, body) {
     const last = this.#queue.at(-1);
     if (path === "/mouse/move" && last?.path === path) last.body = body;

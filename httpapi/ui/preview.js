@@ -19,7 +19,7 @@ export class Preview {
 
   async #run() {
     while (!this.#stop.signal.aborted) {
-      await this.#draw().catch(() => {}); // what is wrong the live view will tell
+      await this.#draw().catch(() => {}); // the live view reports the error
       await new Promise((done) => setTimeout(done, pause));
     }
   }

@@ -1,13 +1,13 @@
-// How well the picture comes.
+// The quality of the live view.
 
 const period = 1000;
 const span = 4; // periods over which rates are averaged
-const trips = 9; // of which the middle one is told: one that was slow says little
-// A picture comes at least every two seconds, also when nothing changes.
+const trips = 9; // of which the median is shown
+// The server sends a picture at least every two seconds, even if nothing changes.
 const staleTime = 5000;
-// Of fewer packets the share that got lost says nothing.
+// The fewest packets for which a loss rate is shown.
 const few = 20;
-// Fewer pictures than that in a second mean a still screen.
+// Fewer pictures a second than this mean a still screen.
 const moving = 1.5;
 
 const grades = [
@@ -18,13 +18,13 @@ const grades = [
 
 const gradeOf = ({ roundTrip = 0, loss = 0 }) => grades.find((g) => roundTrip <= g.roundTrip && loss <= g.loss);
 
-/** Quality measures a link once a second while the page is in sight. Event: measured. */
+/** Quality measures a link once a second while the page is visible. Event: measured. */
 export class Quality extends EventTarget {
   #link = null;
   #timer = 0;
   #samples = []; // { at, stats }, the oldest first
   #trips = []; // round trips, the oldest first
-  #changed = 0; // when a picture came last
+  #changed = 0; // the time of the last picture
   now = null;
 
   follow(link) {
@@ -73,7 +73,7 @@ export class Quality extends EventTarget {
     this.dispatchEvent(new Event("measured"));
   }
 
-  /** brief is what a small label has room for. */
+  /** brief returns the text of the small label. */
   brief() {
     const { roundTrip, rate } = this.now;
     const parts = [];
@@ -82,7 +82,7 @@ export class Quality extends EventTarget {
     return parts.join(" · ") || this.now.transport;
   }
 
-  /** rows are the details, as pairs of name and value. */
+  /** rows returns the details as pairs of name and value. */
   rows(size) {
     const q = this.now;
     const rows = [

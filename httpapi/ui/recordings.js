@@ -1,15 +1,15 @@
-// Recordings: the button in the bar that makes one, and the panel of those that
-// there are.
+// Recordings: the button in the bar that makes one, and the panel that lists
+// them.
 
 import { eventsURL, get, mediaURL, post, request, urlOf, viewOnly } from "./api.js";
 import { $, announce, make, once, setText, show, toast } from "./dom.js";
 import { inOneLine } from "./errors.js";
 import { bytes, clock } from "./format.js";
 
-const sizeTime = 2000; // between looks at how large a recording has become
-const sureTime = 4000; // for which a button waits to be pressed again
+const sizeTime = 2000; // between requests for a running recording's size
+const sureTime = 4000; // how long a button waits for the second press
 
-// What a recording is called that is not simply there, and why it ended early.
+// Labels for recordings that are running or broken, and for the reason of an early end.
 const words = { recording: "Recording", recovering: "Recovering", recovered: "Recovered after an interruption", failed: "Failed" };
 const reasons = {
   max_duration: "Stopped at the time limit",
@@ -24,19 +24,19 @@ const reasons = {
 export class Recordings {
   #session;
   #play;
-  #all = new Map(); // by id, as the server tells them
-  #since = new Map(); // by id, when those that go on began, by this page's clock
+  #all = new Map(); // by id, from the server
+  #since = new Map(); // by id, the start of each running recording by this page's clock
   #events = null;
   #timer = 0;
   #looked = 0;
   #shown = "";
-  #known = false; // the list is what the server told last
+  #known = false; // the list is up to date
 
   constructor({ session, control, play }) {
     this.#session = session;
     this.#play = play;
     session.addEventListener("state", () => this.#follow(session.state.name));
-    control.addEventListener("change", () => this.#draw()); // what this viewer may do has changed
+    control.addEventListener("change", () => this.#draw()); // the viewer's rights may have changed
     once($("record"), () => this.#press());
     $("recordings-panel").addEventListener("toggle", ({ newState }) => { if (newState === "open") this.#refresh(); });
     $("recordings-open").addEventListener("click", () => {
@@ -48,17 +48,17 @@ export class Recordings {
   /** open shows the panel. */
   open() { $("recordings-panel").showPopover({ source: $("record").hidden ? $("more") : $("record") }); }
 
-  /** newest is the one that the button stops: the latest that goes on. */
+  /** newest is the latest running recording, which the button stops. */
   get newest() { return [...this.#all.values()].filter(({ status }) => status === "recording").at(-1) ?? null; }
 
-  // ---- what the server tells -------------------------------------------------
+  // ---- the server's list -------------------------------------------------
 
-  // While the desktop is there, its events tell of every change.
+  // While the desktop runs, its events report every change.
   #follow(state) {
     if (state !== "live") {
       this.#events?.close();
       this.#events = null;
-      if (!["loading", "locked", "install"].includes(state)) this.#refresh(); // what was recorded ends with it
+      if (!["loading", "locked", "install"].includes(state)) this.#refresh(); // the desktop's recordings end with it
       return;
     }
     if (this.#events) return;
@@ -126,7 +126,7 @@ export class Recordings {
     if ($("recordings-panel").matches(":popover-open")) this.#list();
   }
 
-  // The elapsed time moves by itself, the size is asked for now and then.
+  // The page counts the elapsed time, and requests the size every two seconds.
   #tick() {
     clearTimeout(this.#timer);
     const running = this.newest;
@@ -197,7 +197,7 @@ export class Recordings {
     return make("li", {}, ...parts);
   }
 
-  // What is deleted does not come back, so the button asks once more.
+  // A deleted recording cannot be restored, so the button asks for a second press.
   #deleteButton(id, name) {
     const button = make("button", { type: "button", className: "small danger", "data-act": "", "aria-label": `Delete ${name}` }, "Delete");
     let sure = 0;

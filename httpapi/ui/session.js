@@ -1,5 +1,5 @@
-// The life of the page: whether there is a desktop, which link shows it, and
-// what to do when there is none.
+// The state of the page: whether the desktop runs, which link shows it, and
+// how to recover.
 
 import { Problem, actAs, byLink, get, post } from "./api.js";
 import { WebRTCLink } from "./connection.js";
@@ -12,17 +12,17 @@ import { VideoLink } from "./video.js";
 const ladder = [WebRTCLink, VideoLink, ScreenshotLink];
 const transports = ["WebRTC", "WebSocket", "screenshots"];
 
-const watchTime = 2000; // between looks at a desktop that is off
-const changeTime = 300; // the same while it starts or stops
+const watchTime = 2000; // between requests for the status of a desktop that is off
+const changeTime = 300; // between requests while it starts or stops
 const firstPause = 500; // before the second attempt; each next one is twice as long
 const longestPause = 10000;
 const brokenTime = 12000; // without a picture before a new connection is made
 
-// Where networks let no video through, a reload begins with what worked.
+// On a network that blocks video, a reload begins with the link that worked.
 const rungStorage = "transport";
 const ofNetwork = ["ice", "socket"];
 
-// The server knows where a connection that was not made ends.
+// The server knows why a connection failed.
 async function diagnose(cause) {
   const { verdict, remedy } = await get("/stream/diagnose").catch(() => ({}));
   Object.assign(cause.more, { verdict, remedy });
@@ -32,37 +32,37 @@ async function diagnose(cause) {
  * Session has a state, { name, ... }, that says what to show:
  *
  *   loading
- *   locked        a token is needed; wrong: the one that was entered is not right;
- *                 ended: the link that the page was opened by is of no more use
+ *   locked        a token is needed; wrong: the entered token is invalid;
+ *                 ended: the page's link has expired or was revoked
  *   off           note
  *   install       explanation
  *   starting, stopping  since
  *   connecting    attempt, transport, slow, preview (a screenshot is shown)
  *   live          warning
- *   reconnecting  attempt, at (when the next one is), transport, explanation
- *   failed        explanation, at, restart (the label of a button that does it)
+ *   reconnecting  attempt, at (time of the next attempt), transport, explanation
+ *   failed        explanation, at, restart (label of the restart button)
  *   stopped       explanation
  *
- * Events: state, link, preview (its size), problem (of something that was asked
- * for), restarted (the code of what failed).
+ * Events: state, link, preview (its size), problem (of a request
+ * of the viewer), restarted (the code of the failed part).
  */
 export class Session extends EventTarget {
   state = { name: "loading" };
   link = null;
-  status = null; // the desktop's latest
+  status = null; // the desktop's latest status
   quality = new Quality();
   #surfaces;
-  #rung = 0; // of the ladder
+  #rung = 0; // index of the current link in the ladder
   #wake = () => {};
-  #started = ""; // when the desktop that was shown last was started
-  #byMe = false; // what stopped it
-  #held = null; // the cause after which nothing is done unasked
-  #whyNot = null; // why WebRTC is not used
+  #started = ""; // start time of the desktop that was shown last
+  #byMe = false; // this page stopped the desktop
+  #held = null; // the cause after which the page waits for the viewer
+  #whyNot = null; // the reason why WebRTC is not used
   #tried = false; // a token was entered
-  #trouble = ""; // that the link is in
+  #trouble = ""; // the link's current trouble
   #preview = null;
-  #missed = false; // a restart, by a page that was not connected then
-  /** Whether a start or stop that was asked for here is under way. */
+  #missed = false; // the page was not connected during a restart
+  /** Whether a start or stop of this page is running. */
   changing = false;
 
   /** surfaces are the elements for the picture: video and canvas. */
@@ -72,16 +72,16 @@ export class Session extends EventTarget {
     this.#recall();
     addEventListener("focus", () => this.#wake());
     addEventListener("online", () => {
-      this.#forget(); // another network may let more through
+      this.#forget(); // another network may allow a better link
       this.#wake();
     });
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.#wake(); });
-    // A page that is left lets go of control at once, and may come back.
+    // A page that is left releases control immediately. The browser may restore it.
     addEventListener("pagehide", () => this.link?.end(new Cause("again")));
     this.quality.addEventListener("measured", () => this.#measured());
   }
 
-  /** fellBack is why something worse than WebRTC is used; null: it is not. */
+  /** fellBack is the reason why WebRTC is not used, or null. */
   get fellBack() { return this.#rung > 0 ? this.#whyNot : null; }
 
   #recall() {
@@ -109,7 +109,7 @@ export class Session extends EventTarget {
     this.dispatchEvent(new Event("state"));
   }
 
-  // ---- what people ask for --------------------------------------------------
+  // ---- commands --------------------------------------------------
 
   /** start starts the desktop with a size. */
   start(size) {
@@ -148,7 +148,7 @@ export class Session extends EventTarget {
     return problem === null;
   }
 
-  /** retry tries again now, from the best link on. */
+  /** retry tries again now, beginning with the best link. */
   retry() {
     this.#held = null;
     this.#forget();
@@ -156,9 +156,9 @@ export class Session extends EventTarget {
     this.#wake();
   }
 
-  // ---- life -------------------------------------------------------------------
+  // ---- loop -------------------------------------------------------------------
 
-  /** run goes on for as long as the page lives. */
+  /** run loops until the page is closed. */
   async run() {
     for (let attempt = 1; ;) {
       try {
@@ -170,7 +170,7 @@ export class Session extends EventTarget {
     }
   }
 
-  // One look at the desktop. It says whether there was a picture.
+  // Shows the desktop once. It returns whether there was a picture.
   async #look(attempt) {
     const status = await get("/status");
     this.status = status;
@@ -185,7 +185,7 @@ export class Session extends EventTarget {
     return true;
   }
 
-  // Shows that there is no desktop to see, and waits.
+  // Shows that the desktop does not run, and waits.
   #off({ state, lastError, missingDependencies, installCommand, display }) {
     const detail = lastError?.message ?? "";
     switch (state) {
@@ -235,7 +235,7 @@ export class Session extends EventTarget {
     });
   }
 
-  // Tries the links from the present rung on.
+  // Tries the links, beginning with the current one.
   async #descend(attempt, again) {
     for (;;) {
       const transport = transports[this.#rung];
@@ -259,12 +259,12 @@ export class Session extends EventTarget {
     }
   }
 
-  // Goes on with a lesser link, if that may help.
+  // Continues with the next link, if that may help.
   #stepDown(cause) {
     const network = cause instanceof Cause && ["webrtc", "socket", "ice", "frames", "decoder"].includes(cause.kind);
     if (!network || this.#rung === ladder.length - 1) throw cause;
     if (this.#rung === 0) this.#whyNot = cause;
-    // Where one WebSocket does not open another will not.
+    // If one WebSocket does not open, another will not either.
     this.#rung = cause.kind === "socket" ? ladder.length - 1 : this.#rung + 1;
   }
 
@@ -301,7 +301,7 @@ export class Session extends EventTarget {
 
   #restarted(code) { this.dispatchEvent(new CustomEvent("restarted", { detail: code })); }
 
-  // The screen may be another one: that of a desktop that has recovered.
+  // The screen may be another after the desktop has recovered.
   async #lookAgain(link) {
     const status = await get("/status").catch(() => null);
     if (!status || link !== this.link) return;
@@ -309,7 +309,7 @@ export class Session extends EventTarget {
     if (status.startedAt) this.#started = status.startedAt;
   }
 
-  // What was seen last stays in sight.
+  // The last picture stays visible.
   #keepPicture({ surface }) {
     const { canvas } = this.#surfaces;
     if (surface === canvas || !surface.videoWidth) return;
@@ -319,7 +319,7 @@ export class Session extends EventTarget {
 
   #use(link) {
     this.link = link;
-    actAs({}); // until the server has greeted it
+    actAs({}); // until the server's greeting
     this.dispatchEvent(new Event("link"));
   }
 
@@ -327,7 +327,7 @@ export class Session extends EventTarget {
     if (this.state.name === "live") this.#set("live", { warning: this.#trouble || warning });
   }
 
-  // What is measured tells when a picture is not worth the name any more.
+  // A link without pictures for too long is replaced.
   async #measured() {
     const { stale, grade, roundTrip, loss, sure } = this.quality.now;
     const link = this.link;
@@ -350,7 +350,7 @@ export class Session extends EventTarget {
     return 1;
   }
 
-  /** unlock goes on with a token that was entered. */
+  /** unlock continues with the entered token. */
   unlock() {
     this.#tried = true;
     this.#wake();
@@ -361,7 +361,7 @@ export class Session extends EventTarget {
     const explanation = explain(error);
     const pause = Math.min(longestPause, firstPause * 2 ** (attempt - 1));
     const at = performance.now() + pause;
-    // These pass by themselves; others are worth reading.
+    // These causes end without help. Others are shown to the viewer.
     const passing = error instanceof Problem ? [0, 409, 502, 503, 504].includes(error.status) : error.kind === "lost" || error.kind === "stopped";
     if (passing && (this.#started !== "" || attempt < 3)) this.#set("reconnecting", { attempt, at, explanation });
     else this.#set("failed", { explanation, at });
@@ -369,8 +369,8 @@ export class Session extends EventTarget {
     return attempt + 1;
   }
 
-  // Waits for a time, unless something happens; without one, until it does. A
-  // page that is not in sight waits until it is.
+  // Waits for a time or for the next event; without a time, for the next event. A
+  // hidden page waits until it is visible.
   #pause(ms) {
     return new Promise((done) => {
       const timer = ms === undefined ? 0 : setTimeout(() => { if (!document.hidden) this.#wake(); }, ms);

@@ -1,5 +1,5 @@
-// Links for others: the page's address with a token that is good for watching,
-// or for control, until it expires or is taken back.
+// Links to share: the page's URL with a token for watching
+// or control, until it expires or is revoked.
 
 import { desktop, server, token } from "./api.js";
 import { $, copyButton, make, once, setText, show } from "./dom.js";
@@ -39,7 +39,7 @@ export class Share {
     this.#tell("");
   }
 
-  // Those that were made here are listed, to be taken back.
+  // Active links are listed, each with a button that revokes it.
   async #refresh() {
     show($("share-open"), !token());
     show($("share-time-row"), Boolean(token()));

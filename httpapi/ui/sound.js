@@ -1,5 +1,5 @@
-// The desktop's sound. It is off until somebody turns it on, and then comes back
-// with the page: as soon as the browser lets it, which is at the first click or
+// The desktop's sound. It is off until the viewer turns it on. After a reload it starts
+// again as soon as the browser allows it, which is at the first click or
 // key.
 
 import { $, show } from "./dom.js";
@@ -7,7 +7,7 @@ import { $, show } from "./dom.js";
 const storage = "sound";
 const gestures = ["pointerdown", "keydown"];
 
-/** Sound is the button that turns the sound on and off, and what it does. */
+/** Sound is the button that turns the sound on and off. */
 export class Sound {
   #video;
   #link = null;
@@ -31,7 +31,7 @@ export class Sound {
 
   get #wanted() { return localStorage.getItem(storage) === "on"; }
 
-  // Pages may not play sound before they have been used.
+  // Browsers allow sound only after the viewer has used the page.
   #begin() {
     const ready = Boolean(this.#link?.sound) && this.#wanted;
     const allowed = navigator.userActivation?.hasBeenActive ?? true;
@@ -48,7 +48,7 @@ export class Sound {
     this.#begin();
   }
 
-  // What is not heard is not sent either.
+  // The server does not send sound while it is off.
   #set(on) {
     if (on !== this.#on) {
       this.#on = on;
@@ -59,7 +59,7 @@ export class Sound {
     this.#look();
   }
 
-  // A browser that does not allow it after all stops the picture as well.
+  // If the browser does not allow sound, it also stops the video.
   async #play() {
     try {
       await this.#video.play();

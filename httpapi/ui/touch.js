@@ -1,4 +1,4 @@
-// Fingers as a pointer: a tap clicks, a finger that moves drags, one that rests
+// Touch as a pointer: a tap clicks, a moving finger drags, a long press
 // clicks with the right button, two scroll.
 
 const slack = 10; // pixels that a finger may move and still tap
@@ -13,7 +13,7 @@ export class Touch {
   #timer = 0;
   #start = null;
   #middle = null;
-  /** pan moves the picture within the page, and says whether it could. */
+  /** pan moves the picture within the page and returns whether it moved. */
   pan = () => false;
 
   constructor({ input, surface }) {
@@ -28,7 +28,7 @@ export class Touch {
     if (this.#fingers.size === 1) {
       this.#mode = "maybe";
       this.#start = event;
-      this.#input.control.act(() => {}); // asks for control, if need be
+      this.#input.control.act(() => {}); // requests control, if necessary
       this.#input.moveTo(this.#input.place(event));
       this.#timer = setTimeout(() => this.#rested(), longPress);
     } else if (this.#fingers.size === 2 && this.#mode === "maybe") {

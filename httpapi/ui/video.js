@@ -1,4 +1,4 @@
-// The link for where no WebRTC gets through: the same pictures come over a
+// The link for networks that block WebRTC: the same pictures over a
 // WebSocket, and WebCodecs decodes them.
 
 import { SocketLink, showPointer } from "./connection.js";
@@ -19,7 +19,7 @@ export class VideoLink extends SocketLink {
   kind = "websocket";
   #decoder;
   #codec = "";
-  #waits = true; // for a key picture
+  #waits = true; // waits for a key picture
   #asked = 0;
   #decoded = 0;
   #bytes = 0;

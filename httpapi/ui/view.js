@@ -1,5 +1,5 @@
-// How the picture lies in the page: as large as fits, at its own size, or the
-// desktop as large as the page. And full screen.
+// The layout of the picture: scaled to fit, at its own size, or the
+// desktop resized to the page. And full screen.
 
 import { post } from "./api.js";
 
@@ -16,7 +16,7 @@ export class View extends EventTarget {
   #size = { width: 0, height: 0 };
   #timer = 0;
   scale = 1;
-  /** Whether this viewer may give the desktop another size. */
+  /** Whether this viewer may resize the desktop. */
   mayResize = () => false;
 
   constructor({ stage, frame }) {
@@ -38,14 +38,14 @@ export class View extends EventTarget {
     this.match();
   }
 
-  /** setSize tells how large the picture is. */
+  /** setSize sets the picture's size. */
   setSize({ width, height }) {
     if (!width || !height || (width === this.#size.width && height === this.#size.height)) return;
     this.#size = { width, height };
     this.layout();
   }
 
-  /** clear forgets a picture that is gone. */
+  /** clear removes the picture. */
   clear() { this.#size = { width: 0, height: 0 }; }
 
   layout() {
@@ -53,7 +53,7 @@ export class View extends EventTarget {
     if (!width) return;
     const { clientWidth, clientHeight } = this.#stage;
     const fits = Math.min(clientWidth / width, clientHeight / height);
-    // What is nearly its own size is shown at it: scaled text is hard to read.
+    // A scale near 1 becomes 1: scaled text is hard to read.
     const near = this.mode === "match" && fits > 0.98 && fits < 1.02;
     this.scale = this.mode === "full" || near ? 1 : fits;
     this.#stage.dataset.mode = this.mode;
@@ -62,13 +62,13 @@ export class View extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** room is what the desktop's size would be if it were as large as the page. */
+  /** room returns the size of the page in pixels of the desktop. */
   room() {
     const { clientWidth, clientHeight } = this.#stage;
     return { width: Math.max(least, clientWidth), height: Math.max(least, clientHeight) };
   }
 
-  /** match gives the desktop the page's size, soon, if that is wanted. */
+  /** match resizes the desktop to the page after a pause, if the viewer chose that. */
   match() {
     clearTimeout(this.#timer);
     if (this.mode !== "match") return;
@@ -84,7 +84,7 @@ export class View extends EventTarget {
     }, quiet);
   }
 
-  /** place is the pixel of the desktop where an event of the pointer was. */
+  /** place returns the pixel of the desktop for a pointer event. */
   place({ clientX, clientY }) {
     const box = this.#frame.getBoundingClientRect();
     const { width, height } = this.#size;
@@ -92,7 +92,7 @@ export class View extends EventTarget {
     return { x: within(clientX - box.left, box.width, width), y: within(clientY - box.top, box.height, height) };
   }
 
-  /** pan moves a picture that is larger than the page, and says whether it is. */
+  /** pan moves a picture that is larger than the page and returns whether it is. */
   pan(dx, dy) {
     const { scrollWidth, scrollHeight, clientWidth, clientHeight } = this.#stage;
     if (scrollWidth <= clientWidth && scrollHeight <= clientHeight) return false;
