@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
 )
 
@@ -37,7 +38,7 @@ func logFiles(t testing.TB) []string {
 }
 
 // entries reads a log.
-func entries(t testing.TB, file string) (all []opencomputer.Entry) {
+func entries(t testing.TB, file string) (all []eventlog.Event) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -46,14 +47,14 @@ func entries(t testing.TB, file string) (all []opencomputer.Entry) {
 	for line := range bytes.Lines(data) {
 		var e struct {
 			Process string `json:"life"`
-			Dir     opencomputer.Direction
+			Dir     eventlog.Direction
 			Kind    string
 			Payload json.RawMessage
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, opencomputer.Entry{Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+		all = append(all, eventlog.Event{Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
 	}
 	return all
 }
@@ -114,7 +115,7 @@ func TestBounds(t *testing.T) {
 		}
 		for i := range updates {
 			payload := strings.ReplaceAll(update, "%d", strconv.Itoa(i))
-			e := opencomputer.Entry{Process: "life", Dir: opencomputer.Agent, Kind: "session/update", Payload: []byte(`{"params":{"update":` + payload + `}}`)}
+			e := eventlog.Event{Process: "life", Dir: eventlog.Agent, Kind: "session/update", Payload: []byte(`{"params":{"update":` + payload + `}}`)}
 			for _, line := range s.Apply(e) {
 				if strings.Contains(string(line), `"tool_result"`) || strings.Contains(string(line), `"text":"x`) {
 					told++
@@ -195,12 +196,12 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, dir uint8, kind string, payload []byte) {
 		var s opencomputer.State
 		for range 2 {
-			for _, line := range s.Apply(opencomputer.Entry{Process: "life", Dir: opencomputer.Direction(dir % 3), Kind: kind, Payload: payload}) {
+			for _, line := range s.Apply(eventlog.Event{Process: "life", Dir: eventlog.Direction(dir % 3), Kind: kind, Payload: payload}) {
 				if !json.Valid(line) {
 					t.Errorf("%q", line)
 				}
 			}
 		}
-		s.Apply(opencomputer.Entry{Dir: opencomputer.Daemon, Kind: "session/ended", Payload: []byte("{}")})
+		s.Apply(eventlog.Event{Dir: eventlog.Daemon, Kind: "session/ended", Payload: []byte("{}")})
 	})
 }

@@ -4,24 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-)
 
-// Entry is one entry of a session's log.
-type Entry struct {
-	Process string    // the agent process that it belongs to
-	Dir     Direction // the sender
-	Kind    string    // the method of the envelope, or "response:" and the method of what it answers
-	Payload []byte    // the envelope
-}
-
-// Direction is the sender of an entry.
-type Direction int
-
-// The senders, numbered as in the log.
-const (
-	Agent Direction = iota
-	Client
-	Daemon
+	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
 // KindConfigured is the kind of the entry that records that a client configured the session.
@@ -90,8 +74,8 @@ type envelope struct {
 
 type object = map[string]any
 
-// Apply applies the next entry and returns its lines without line feeds. There may be none.
-func (s *State) Apply(e Entry) [][]byte {
+// Apply applies the next entry of the session's log and returns its lines without line feeds. There may be none.
+func (s *State) Apply(e eventlog.Event) [][]byte {
 	s.out = nil
 	var env envelope
 	if json.Unmarshal(e.Payload, &env) != nil {
@@ -125,7 +109,7 @@ func (s *State) Apply(e Entry) [][]byte {
 			s.tool(p.ToolCall) // some agents ask before they announce the call
 		}
 	case "session/update":
-		if e.Dir == Agent && !s.raw {
+		if e.Dir == eventlog.Agent && !s.raw {
 			s.update(env)
 		}
 	case "_adapter/agent_exited":

@@ -5,26 +5,6 @@ import (
 	"time"
 )
 
-// Entry is one entry of a session's log.
-type Entry struct {
-	Seq     int64
-	At      time.Time
-	Process string // the agent process that it belongs to
-	Dir     Direction
-	Kind    string // the method of the envelope, or "response:" and the method of what it answers
-	Payload []byte // the envelope
-}
-
-// Direction is the sender of an entry.
-type Direction int
-
-// The senders, numbered as in the log.
-const (
-	Agent Direction = iota
-	Client
-	Daemon
-)
-
 // The types of event.
 const (
 	SessionStarted     = "session.started"

@@ -48,8 +48,8 @@ func Example() {
 // A State makes the same events without a log, and stores nothing.
 func ExampleState() {
 	s := universal.NewState("mine")
-	entry := universal.Entry{
-		Seq: 1, Dir: universal.Client, Kind: "session/prompt", Payload: []byte(`{"id":1,"params":{"prompt":[]}}`),
+	entry := eventlog.Event{
+		Seq: 1, Dir: eventlog.Client, Kind: "session/prompt", Payload: []byte(`{"id":1,"params":{"prompt":[]}}`),
 	}
 	for _, e := range s.Apply(entry) {
 		fmt.Println(e.Sequence, e.Type)

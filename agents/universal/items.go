@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
 // block is a piece of content, as ACP has it.
@@ -74,7 +76,7 @@ func (s *State) whole(i Item, text string) {
 		s.made(ItemDelta, deltaData{i.ID, i.Native, text})
 	}
 	i.Content, i.Status = full, status
-	s.emit(ItemCompleted, itemData{i}, s.entry.Dir != Agent)
+	s.emit(ItemCompleted, itemData{i}, s.entry.Dir != eventlog.Agent)
 }
 
 // begin is the beginning of a turn.
@@ -126,7 +128,7 @@ func (s *State) finish(env envelope) {
 	} else if err := json.Unmarshal(env.Result, &metadata); err != nil {
 		metadata = map[string]any{"stopReason": "end_turn"}
 	}
-	s.emit(TurnEnded, turnData{Phase: "ended", ID: s.Turns[at].ID, Metadata: metadata}, s.entry.Dir != Agent)
+	s.emit(TurnEnded, turnData{Phase: "ended", ID: s.Turns[at].ID, Metadata: metadata}, s.entry.Dir != eventlog.Agent)
 	s.Turns = slices.Delete(s.Turns, at, at+1)
 }
 

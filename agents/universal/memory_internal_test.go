@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
 // TestManyTools: an agent that begins very many tool calls, or large ones, without
@@ -27,7 +29,7 @@ func TestManyTools(t *testing.T) {
 			if (name == "large" || name == "contents") && i == mostOpen>>20+2 {
 				break
 			}
-			e := Entry{Seq: int64(i + 1), Process: "life", Dir: Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
+			e := eventlog.Event{Seq: int64(i + 1), Process: "life", Dir: eventlog.Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
 			if name == "asked" {
 				e.Kind, e.Payload = "session/request_permission", fmt.Appendf(nil, `{"id":%[1]d,"params":{"toolCall":{"toolCallId":"%[1]d"},"options":[]}}`, i)
 			}
@@ -62,7 +64,7 @@ func TestLargeQuestions(t *testing.T) {
 	t.Parallel()
 	s := NewState("s1")
 	large := strings.Repeat("x", 3<<20)
-	types := func(e Entry) (last string) {
+	types := func(e eventlog.Event) (last string) {
 		for _, u := range s.Apply(e) {
 			last = u.Type
 		}
@@ -80,7 +82,7 @@ func TestLargeQuestions(t *testing.T) {
 		t.Errorf("an id that is used again: %s, %d questions", got, len(s.Asked))
 	}
 	answer := `{"id":0,"result":{"outcome":{"outcome":"selected","optionId":"0-1"}}}`
-	if got := types(Entry{Process: "life", Dir: Client, Kind: "response:session/request_permission", Payload: []byte(answer)}); got != PermissionResolved {
+	if got := types(eventlog.Event{Process: "life", Dir: eventlog.Client, Kind: "response:session/request_permission", Payload: []byte(answer)}); got != PermissionResolved {
 		t.Errorf("the answer: %s", got)
 	}
 	if got := types(question(5, 2, "execute", large)); got != PermissionAsked {

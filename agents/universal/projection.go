@@ -199,7 +199,7 @@ func (p *Projection) applyPage(ctx context.Context) error {
 	var events []Event
 	for i := range entries {
 		p.since += len(entries[i].Payload)
-		events = append(events, p.state.Apply(entryOf(&entries[i]))...)
+		events = append(events, p.state.Apply(entries[i])...)
 	}
 	p.applied = entries[len(entries)-1].Seq
 	if len(events) == 0 {
@@ -305,14 +305,10 @@ func (p *Projection) restore(ctx context.Context) error {
 				break
 			}
 			p.since += len(entries[i].Payload)
-			m.state.Apply(entryOf(&entries[i]))
+			m.state.Apply(entries[i])
 		}
 	}
 	m.state.Sequence = m.stored // also if another version made another number of events
 	p.state, p.applied, p.stored, p.base, p.made, p.size = m.state, m.until, m.stored, m.base, m.made, 0
 	return nil
-}
-
-func entryOf(e *eventlog.Event) Entry {
-	return Entry{Seq: e.Seq, At: e.At, Process: e.Process, Dir: Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}
 }

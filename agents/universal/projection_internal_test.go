@@ -107,7 +107,7 @@ func (h *aHistory) grow(n int) {
 				return err
 			}
 			h.entries = e.Seq
-			for _, u := range h.state.Apply(entryOf(&e)) {
+			for _, u := range h.state.Apply(e) {
 				h.want = append(h.want, h.text(u))
 			}
 		}
@@ -163,7 +163,7 @@ func (h *aHistory) olderVersion() {
 		var events []Event
 		for i := range entries {
 			at = entries[i].Seq
-			for _, e := range state.Apply(entryOf(&entries[i])) {
+			for _, e := range state.Apply(entries[i]) {
 				if e.Sequence > stored {
 					events = append(events, e)
 				}
@@ -468,9 +468,9 @@ func TestRefreshIsBounded(t *testing.T) {
 func TestLargeEntries(t *testing.T) {
 	t.Parallel()
 	s := NewState("s1")
-	apply := func(dir Direction, kind, payload string) (types []string) {
+	apply := func(dir eventlog.Direction, kind, payload string) (types []string) {
 		t.Helper()
-		for _, e := range s.Apply(Entry{Seq: 1, Process: "life", Dir: dir, Kind: kind, Payload: []byte(payload)}) {
+		for _, e := range s.Apply(eventlog.Event{Seq: 1, Process: "life", Dir: dir, Kind: kind, Payload: []byte(payload)}) {
 			types = append(types, e.Type)
 			if len(e.Data) > mostEntry {
 				t.Errorf("%s: an event of %d bytes", kind, len(e.Data))
@@ -479,18 +479,18 @@ func TestLargeEntries(t *testing.T) {
 		return types
 	}
 	large := strings.Repeat("x", mostEntry)
-	apply(Client, "session/prompt", `{"id":1,"params":{"prompt":[{"type":"text","text":"go"}]}}`)
+	apply(eventlog.Client, "session/prompt", `{"id":1,"params":{"prompt":[{"type":"text","text":"go"}]}}`)
 	for _, u := range []string{
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + large + `"}}`,
 		`{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":"` + large + `"}`,
 	} {
-		if got := apply(Agent, "session/update", `{"params":{"update":`+u+`}}`); !slices.Equal(got, []string{Unparsed}) {
+		if got := apply(eventlog.Agent, "session/update", `{"params":{"update":`+u+`}}`); !slices.Equal(got, []string{Unparsed}) {
 			t.Errorf("%.40s: %q", u, got)
 		}
 	}
 	for _, answer := range []string{`"result":{"stopReason":"end_turn","x":"` + large + `"}`, `"error":{"code":5,"message":"` + large + `"}`} {
-		apply(Client, "session/prompt", `{"id":1,"params":{"prompt":[]}}`)
-		if apply(Agent, "response:session/prompt", `{"id":1,`+answer+`}`); len(s.Turns) != 1 {
+		apply(eventlog.Client, "session/prompt", `{"id":1,"params":{"prompt":[]}}`)
+		if apply(eventlog.Agent, "response:session/prompt", `{"id":1,`+answer+`}`); len(s.Turns) != 1 {
 			t.Errorf("%.40s: %d turns are open", answer, len(s.Turns))
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
 // State is the result of all entries that Apply has got, as far as later events depend on
@@ -29,8 +31,8 @@ type State struct {
 	Turns    []openTurn           `json:"turns,omitempty"`  // that run or wait
 	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by process and id
 
-	entry Entry   // the one that is applied
-	out   []Event // the events of that entry
+	entry eventlog.Event // the one that is applied
+	out   []Event        // the events of that entry
 }
 
 type openItem struct {
@@ -144,17 +146,17 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Apply applies the next entry and returns its events, which may be none. It does not fail:
+// Apply applies the next entry of the session's log and returns its events, which may be none. It does not fail:
 // an entry that cannot be understood becomes agent.unparsed.
-func (s *State) Apply(e Entry) []Event {
+func (s *State) Apply(e eventlog.Event) []Event {
 	s.entry, s.out = e, nil
 	answers, isResponse := strings.CutPrefix(e.Kind, "response:")
-	tooLarge := e.Dir == Agent && len(e.Payload) > mostEntry
+	tooLarge := e.Dir == eventlog.Agent && len(e.Payload) > mostEntry
 	if tooLarge && !isResponse {
 		s.unparsed(fmt.Sprintf("it has %d bytes, more than %d; the session's log has it", len(e.Payload), mostEntry))
 		return s.out
 	}
-	if e.Dir == Agent && e.Kind == "session/update" && s.textChunk(e.Payload) {
+	if e.Dir == eventlog.Agent && e.Kind == "session/update" && s.textChunk(e.Payload) {
 		return s.out
 	}
 	var env envelope
@@ -172,7 +174,7 @@ func (s *State) Apply(e Entry) []Event {
 		s.resolve(env)
 	case isResponse:
 		s.answered(answers, env)
-	case e.Dir == Agent:
+	case e.Dir == eventlog.Agent:
 		s.said(env)
 	default:
 		s.asked(env)
@@ -238,7 +240,7 @@ func (s *State) answered(method string, env envelope) {
 			s.Native = r.SessionID
 		}
 		s.start(s.Agent)
-	case env.Error != nil && s.entry.Dir == Agent:
+	case env.Error != nil && s.entry.Dir == eventlog.Agent:
 		s.fail(env.Error.Message, strconv.Itoa(env.Error.Code), env.Error.Data)
 		if method == "session/new" {
 			s.end(ending{Reason: "error", Message: env.Error.Message})
@@ -328,7 +330,7 @@ func (s *State) giveUp() {
 }
 
 func (s *State) fail(message, code string, details json.RawMessage) {
-	s.emit(Failed, errorData{message, &code, details}, s.entry.Dir == Daemon)
+	s.emit(Failed, errorData{message, &code, details}, s.entry.Dir == eventlog.Daemon)
 }
 
 func (s *State) unparsed(why string) {
@@ -352,7 +354,7 @@ func (s *State) emit(kind string, data any, synthetic bool) {
 	if s.Native != "" {
 		e.Native = new(s.Native)
 	}
-	if synthetic || s.entry.Dir != Agent {
+	if synthetic || s.entry.Dir != eventlog.Agent {
 		e.Source = "daemon"
 	}
 	s.out = append(s.out, e)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
 // toolUpdate is a tool call, or a change of one: members that are missing stay
@@ -282,7 +284,7 @@ func (s *State) resolve(env envelope) {
 	if r.Outcome.Outcome != "selected" {
 		r.Outcome.OptionID = ""
 	}
-	s.settle(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == Daemon)
+	s.settle(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == eventlog.Daemon)
 }
 
 // settle emits the outcome of a question. kind and name are the kind and the name of the

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/universal"
 )
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const logs = "../../testdata/agentlogs/"
 
 // entries reads a log.
-func entries(t testing.TB, file string) (all []universal.Entry) {
+func entries(t testing.TB, file string) (all []eventlog.Event) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -38,14 +39,14 @@ func entries(t testing.TB, file string) (all []universal.Entry) {
 			Seq     int64
 			At      time.Time
 			Process string `json:"life"`
-			Dir     universal.Direction
+			Dir     eventlog.Direction
 			Kind    string
 			Payload json.RawMessage
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, universal.Entry{Seq: e.Seq, At: e.At, Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+		all = append(all, eventlog.Event{Seq: e.Seq, At: e.At, Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
 	}
 	return all
 }
@@ -97,7 +98,7 @@ func TestGolden(t *testing.T) {
 }
 
 // again applies a log with the state going through JSON before each entry.
-func again(t *testing.T, log []universal.Entry, want []universal.Event) {
+func again(t *testing.T, log []eventlog.Event, want []universal.Event) {
 	t.Helper()
 	s := universal.NewState("s1")
 	var got []universal.Event
@@ -210,13 +211,13 @@ func FuzzApply(f *testing.F) {
 		s := universal.NewState("s1")
 		var all []universal.Event
 		for i := range 4 {
-			e := universal.Entry{Seq: int64(i + 1), Process: "life_1", Dir: universal.Direction(dir1 % 3), Kind: kind1, Payload: payload1}
+			e := eventlog.Event{Seq: int64(i + 1), Process: "life_1", Dir: eventlog.Direction(dir1 % 3), Kind: kind1, Payload: payload1}
 			if i%2 == 1 {
-				e.Dir, e.Kind, e.Payload = universal.Direction(dir2%3), kind2, payload2
+				e.Dir, e.Kind, e.Payload = eventlog.Direction(dir2%3), kind2, payload2
 			}
 			all = append(all, s.Apply(e)...)
 		}
-		all = append(all, s.Apply(universal.Entry{Seq: 5, Dir: universal.Daemon, Kind: "session/ended", Payload: []byte("{}")})...)
+		all = append(all, s.Apply(eventlog.Event{Seq: 5, Dir: eventlog.Daemon, Kind: "session/ended", Payload: []byte("{}")})...)
 		for _, e := range all {
 			if _, err := e.JSON(nil); err != nil {
 				t.Error(err)
@@ -247,8 +248,8 @@ func BenchmarkApply(b *testing.B) {
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	s := universal.NewState("mine")
-	events := s.Apply(universal.Entry{
-		Seq: 3, Dir: universal.Daemon, Kind: "session/problem",
+	events := s.Apply(eventlog.Event{
+		Seq: 3, Dir: eventlog.Daemon, Kind: "session/problem",
 		Payload: []byte(`{"jsonrpc":"2.0","method":"session/problem","params":{"message":"skill a/b: not found"}}`),
 	})
 	if len(events) != 1 || events[0].Type != universal.Failed || events[0].Source != "daemon" ||

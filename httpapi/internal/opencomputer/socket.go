@@ -110,7 +110,7 @@ func (c *client) show(ctx context.Context) {
 func (c *client) send(entries []eventlog.Event) (over bool) {
 	for i := range entries {
 		e := &entries[i]
-		for _, line := range c.state.Apply(opencomputer.Entry{Process: e.Process, Dir: opencomputer.Direction(e.Dir), Kind: e.Kind, Payload: e.Payload}) {
+		for _, line := range c.state.Apply(*e) {
 			if c.sendLine(line) != nil {
 				return false // receiving fails as well, which ends the connection
 			}
