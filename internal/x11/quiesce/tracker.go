@@ -66,7 +66,6 @@ func New(d *Display) (*Tracker, error) {
 // SubstructureNotify on the root window: answers to pings have that mask (EWMH,
 // _NET_WM_PING).
 func (t *Tracker) Event(ev xgb.Event) {
-	t.tree.frames.event(ev, t.display.Root)
 	m, ok := ev.(xproto.ClientMessageEvent)
 	if !ok || m.Type != t.tree.names.protocols || m.Format != 32 || m.Window != t.display.Root ||
 		xproto.Atom(m.Data.Data32[0]) != t.tree.names.ping {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
@@ -25,7 +24,6 @@ type tree struct {
 	names struct {
 		protocols, ping, pid, machine, state, wake, clipboard xproto.Atom
 	}
-	frames frames
 }
 
 func newTree(d *Display) (*tree, error) {
@@ -131,81 +129,21 @@ func (t *tree) selectionOwners() (owners []xproto.Window, err error) {
 	return owners, nil
 }
 
-// frames is a cache of the window in each frame, until a child of the root is mapped,
-// unmapped, destroyed or reparented.
-type frames struct {
-	mu     sync.Mutex // guards what follows
-	inside map[xproto.Window]xproto.Window
-	epoch  uint64 // grows when inside is emptied
-}
-
-// event runs on the connection's event goroutine.
-func (f *frames) event(ev xgb.Event, root xproto.Window) {
-	var of xproto.Window
-	switch e := ev.(type) {
-	case xproto.MapNotifyEvent:
-		of = e.Event
-	case xproto.UnmapNotifyEvent:
-		of = e.Event
-	case xproto.DestroyNotifyEvent:
-		of = e.Event
-	case xproto.ReparentNotifyEvent:
-		of = e.Event
-	default:
-		return
-	}
-	if of != root {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.inside)
-	f.epoch++
-}
-
-func (f *frames) lookUp(frame xproto.Window) (win xproto.Window, epoch uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.inside[frame], f.epoch
-}
-
-// keep stores a window that was found in the epoch.
-func (f *frames) keep(frame, win xproto.Window, epoch uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.epoch != epoch {
-		return
-	}
-	if f.inside == nil {
-		f.inside = make(map[xproto.Window]xproto.Window)
-	}
-	f.inside[frame] = win
-}
-
 // managed returns the window in a child of the root with WM_STATE (ICCCM, section 4.1.3.1),
 // or that child.
 func (t *tree) managed(child xproto.Window) xproto.Window {
-	win, epoch := t.frames.lookUp(child)
-	if win != 0 {
-		return win
-	}
-	// Mostly the pointer is in it.
-	parent := xproto.Window(0)
 	for at, depth := child, 0; at != 0 && depth < frameDepth; depth++ {
 		state := t.askState(at)
-		pointer := xproto.QueryPointer(t.X, at)
+		pointer := xproto.QueryPointer(t.X, at) // mostly it is in the window
 		marked := hasState(state)
 		r, err := pointer.Reply()
 		if marked {
-			if parent == 0 || len(t.marked(t.children(parent))) == 1 { // not a tab
-				t.frames.keep(child, at, epoch)
-			}
 			return at
 		}
 		if err != nil {
 			break
 		}
-		parent, at = at, r.Child
+		at = r.Child
 	}
 	return t.managedBelow(child)
 }
