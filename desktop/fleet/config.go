@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -114,17 +115,13 @@ type StartOptions struct {
 
 func (c Config) withDefaults() Config {
 	c.Untrusted = slices.Clone(c.Untrusted)
-	if c.MaxDesktops == 0 {
-		c.MaxDesktops = DefaultMaxDesktops
-	}
+	c.MaxDesktops = cmp.Or(c.MaxDesktops, DefaultMaxDesktops)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Start == nil {
 		c.Start = startDesktop
 	}
 	if c.OnDelete == nil {
 		c.OnDelete = func(string) {}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }

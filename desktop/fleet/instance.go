@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,21 +67,29 @@ func (in *Instance) ID() string { return in.id }
 // Desktop returns the desktop while it runs: what Config.Start returned, or a
 // *desktop.Desktop. Otherwise the error is a *StateError.
 func (in *Instance) Desktop() (Desktop, error) {
+	state, d, cause := in.state()
+	if state != desktop.StateActive {
+		return nil, &StateError{in.id, state, cause}
+	}
+	return d, nil
+}
+
+// state returns the state, the desktop while it runs or stops, and the error of the latest
+// start if the state is failed.
+func (in *Instance) state() (desktop.State, Desktop, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	switch in.phase {
-	case running:
-		return in.desk, nil
-	case starting:
-		return nil, &StateError{ID: in.id, State: desktop.StateStarting}
-	case stopping:
-		return nil, &StateError{ID: in.id, State: desktop.StateStopping}
-	case idle:
+	switch {
+	case in.phase == starting:
+		return desktop.StateStarting, nil, nil
+	case in.phase == running:
+		return desktop.StateActive, in.desk, nil
+	case in.phase == stopping:
+		return desktop.StateStopping, in.desk, nil
+	case in.failure != nil:
+		return desktop.StateFailed, nil, in.failure
 	}
-	if in.failure != nil {
-		return nil, &StateError{in.id, desktop.StateFailed, in.failure}
-	}
-	return nil, &StateError{ID: in.id, State: desktop.StateInactive}
+	return desktop.StateInactive, nil, nil
 }
 
 // Status describes a desktop that may not run.
@@ -98,22 +107,15 @@ type Status struct {
 
 // Status describes the desktop. It does not block.
 func (in *Instance) Status() Status {
-	in.mu.Lock()
-	phase, d, failure := in.phase, in.desk, in.failure
-	in.mu.Unlock()
-	var s Status
-	switch {
-	case phase == starting:
-		s.State = desktop.StateStarting
-	case phase == stopping:
+	state, d, err := in.state()
+	s := Status{Err: err}
+	if d != nil {
 		s.Status = d.Status()
-		s.State = desktop.StateStopping
-	case phase == running:
-		s.Status, s.Desktop = d.Status(), d
-	case failure != nil:
-		s.State, s.Err = desktop.StateFailed, failure
-	default:
-		s.State = desktop.StateInactive
+	}
+	if state == desktop.StateActive {
+		s.Desktop = d
+	} else {
+		s.State = state
 	}
 	s.ID = in.id
 	if s.LogPath == "" { // where it will be
@@ -354,9 +356,7 @@ func (in *Instance) desktopConfig(cfg desktop.Config) (desktop.Config, error) {
 	f := in.fleet
 	chosen := cfg.Home != "" // by the caller
 	cfg.ID, cfg.RunAs = in.id, ""
-	if cfg.Logger == nil {
-		cfg.Logger = f.cfg.Logger
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, f.cfg.Logger)
 	if cfg.StateDir == "" {
 		state, home, err := f.stateDir.claimFor(in.id)
 		if err != nil {

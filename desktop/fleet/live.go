@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -61,17 +62,12 @@ func (n *networks) close() error {
 func (n *networks) config() webrtc.NetworkConfig {
 	cfg := n.cfg.Media
 	cfg.TCP = n.sharing()
-	if cfg.Logger == nil {
-		cfg.Logger = n.cfg.Logger
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, n.cfg.Logger)
 	return cfg
 }
 
 func (n *networks) sharing() *webrtc.TCP {
-	if n.cfg.Media.TCP != nil {
-		return n.cfg.Media.TCP
-	}
-	return &n.tcp
+	return cmp.Or(n.cfg.Media.TCP, &n.tcp)
 }
 
 // Stream returns the live view of the running desktop, and starts it if there is none.
@@ -118,9 +114,7 @@ func (in *Instance) streamConfig() (cfg webrtc.Config, own *webrtc.Network, err 
 	o := in.options
 	in.mu.Unlock()
 	cfg = o.Stream
-	if cfg.Logger == nil {
-		cfg.Logger = in.fleet.cfg.Logger
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, in.fleet.cfg.Logger)
 	switch {
 	case cfg.Network != nil:
 		return cfg, nil, nil

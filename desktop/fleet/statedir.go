@@ -151,7 +151,8 @@ func (d *StateDir) location() location {
 	if at := d.claimed.Load(); at != nil {
 		return *at
 	}
-	if at := d.own(); at.dir != d.base && exists(at.dir) {
+	at := d.own()
+	if _, err := os.Lstat(at.dir); at.dir != d.base && !errors.Is(err, fs.ErrNotExist) {
 		return at
 	}
 	return location{d.base, d.mainHome}
@@ -171,12 +172,6 @@ func (d *StateDir) readable() (string, error) {
 func (d *StateDir) own() location {
 	dir := filepath.Join(d.base, d.ownName)
 	return location{dir, filepath.Join(dir, "home")}
-}
-
-// exists reports whether there is an entry of that path, or it cannot be known.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // desktopsName is the folder with a folder for each desktop other than Main.
