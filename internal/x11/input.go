@@ -114,6 +114,16 @@ func (d *device) flush(op string) error {
 	return request.Wrap(op, err)
 }
 
+// locked calls f in the turn of an operation.
+func (d *device) locked(f func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.use(); err != nil {
+		return err
+	}
+	return f()
+}
+
 // inputExtension is the name of the X Input Extension.
 const inputExtension = "XInputExtension"
 

@@ -86,12 +86,9 @@ func (kb *Keyboard) lacks(k *keymap) string {
 }
 
 // Restore restores the last usable keyboard that Check saw.
-func (kb *Keyboard) Restore() error {
-	kb.mu.Lock()
-	defer kb.mu.Unlock()
-	if err := kb.use(); err != nil {
-		return err
-	}
+func (kb *Keyboard) Restore() error { return kb.locked(kb.restore) }
+
+func (kb *Keyboard) restore() error {
 	if kb.backup == nil {
 		return fmt.Errorf("restore keyboard: none is known that could be used")
 	}

@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,25 +51,16 @@ func (t *keysymTable) add(name string, sym xproto.Keysym) {
 	t.folded[f] = sym
 }
 
+var spelling = strings.NewReplacer("_", "", " ", "")
+
 // foldName removes differences of spelling.
 func foldName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r == ' ' {
-			return -1
-		}
-		return r
-	}, strings.ToLower(name))
+	return spelling.Replace(strings.ToLower(name))
 }
 
 func (t *keysymTable) lookup(name string) (xproto.Keysym, bool) {
-	if sym := t.exact[name]; sym != 0 {
-		return sym, true
-	}
 	f := foldName(name)
-	if sym := t.common[f]; sym != 0 {
-		return sym, true
-	}
-	if sym := t.folded[f]; sym != 0 {
+	if sym := cmp.Or(t.exact[name], t.common[f], t.folded[f]); sym != 0 {
 		return sym, true
 	}
 	return numberedKeysym(name)

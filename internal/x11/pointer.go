@@ -64,18 +64,15 @@ func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
 
 // Move moves the pointer.
 func (pt *Pointer) Move(x, y int) error {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	if err := pt.use(); err != nil {
-		return err
-	}
-	pt.c.wire.cork()
-	pt.motion(Point{x, y})
-	if len(pt.buttons) > 0 { // part of a drag
-		pt.programs.ManagerMayAct()
-		pt.programs.Acted(pt.pressedIn)
-	}
-	return pt.flush("move pointer")
+	return pt.locked(func() error {
+		pt.c.wire.cork()
+		pt.motion(Point{x, y})
+		if len(pt.buttons) > 0 { // part of a drag
+			pt.programs.ManagerMayAct()
+			pt.programs.Acted(pt.pressedIn)
+		}
+		return pt.flush("move pointer")
+	})
 }
 
 func (pt *Pointer) motion(p Point) {
@@ -86,17 +83,22 @@ func (pt *Pointer) motion(p Point) {
 // Button presses or releases a button, numbered as X does: 1 left, 2 middle,
 // 3 right, 8 back, 9 forward.
 func (pt *Pointer) Button(button int, down bool) error {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	if err := pt.checkButton(button); err != nil {
+	return pt.withButton(button, func(b byte) error {
+		pt.c.wire.cork()
+		under := xproto.QueryPointer(pt.c.x, pt.c.root)
+		pt.setButton(b, down)
+		err := pt.flush("press button")
+		pt.acted(under, down)
 		return err
+	})
+}
+
+// withButton calls f in the turn of an operation, with the number that the protocol has.
+func (pt *Pointer) withButton(button int, f func(b byte) error) error {
+	if button < 1 || button > 255 {
+		return fmt.Errorf("pointer button %d: want 1 to 255", button)
 	}
-	pt.c.wire.cork()
-	under := xproto.QueryPointer(pt.c.x, pt.c.root)
-	pt.setButton(byte(button), down)
-	err := pt.flush("press button")
-	pt.acted(under, down)
-	return err
+	return pt.locked(func() error { return f(byte(button)) })
 }
 
 // acted records the windows that got a press, or a release and the press before it.
@@ -112,13 +114,6 @@ func (pt *Pointer) acted(under xproto.QueryPointerCookie, down bool) {
 		pt.programs.ManagerMayAct()
 		pt.programs.Acted(pt.pressedIn)
 	}
-}
-
-func (pt *Pointer) checkButton(button int) error {
-	if button < 1 || button > 255 {
-		return fmt.Errorf("pointer button %d: want 1 to 255", button)
-	}
-	return pt.use()
 }
 
 func (pt *Pointer) setButton(button byte, down bool) {
@@ -150,12 +145,7 @@ func (pt *Pointer) ButtonDown() bool {
 
 // Click presses and releases a button count times where the pointer is.
 func (pt *Pointer) Click(button, count int) error {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	if err := pt.checkButton(button); err != nil {
-		return err
-	}
-	return pt.clicks(byte(button), count)
+	return pt.withButton(button, func(b byte) error { return pt.clicks(b, count) })
 }
 
 func (pt *Pointer) clicks(button byte, count int) error {
@@ -179,11 +169,6 @@ func (pt *Pointer) clicks(button byte, count int) error {
 
 // Scroll turns the wheel: dx clicks to the right, dy down.
 func (pt *Pointer) Scroll(dx, dy int) error {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	if err := pt.use(); err != nil {
-		return err
-	}
 	vertical, horizontal := byte(5), byte(7)
 	if dy < 0 {
 		vertical, dy = 4, -dy
@@ -191,31 +176,32 @@ func (pt *Pointer) Scroll(dx, dy int) error {
 	if dx < 0 {
 		horizontal, dx = 6, -dx
 	}
-	if err := pt.clicks(vertical, dy); err != nil {
-		return err
-	}
-	return pt.clicks(horizontal, dx)
+	return pt.locked(func() error {
+		if err := pt.clicks(vertical, dy); err != nil {
+			return err
+		}
+		return pt.clicks(horizontal, dx)
+	})
 }
 
 // Drag presses a button at the first point of a path, moves along it and releases the
 // button at the last point, or where an error stopped it. It takes about half a second:
 // the applications at both ends must see each stage, and the pages of a browser see it
 // later than their window.
-func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) (err error) {
-	pt.mu.Lock()
-	defer pt.mu.Unlock()
-	if err := pt.checkButton(button); err != nil {
-		return err
-	}
+func (pt *Pointer) Drag(ctx context.Context, path []Point, button int) error {
+	return pt.withButton(button, func(b byte) error { return pt.drag(ctx, path, b) })
+}
+
+func (pt *Pointer) drag(ctx context.Context, path []Point, button byte) (err error) {
 	if len(path) == 0 {
 		return errors.New("drag: empty path")
 	}
 	pt.c.wire.cork()
 	pt.motion(path[0])
-	pt.setButton(byte(button), true)
+	pt.setButton(button, true)
 	defer func() {
 		pt.c.wire.cork()
-		pt.setButton(byte(button), false)
+		pt.setButton(button, false)
 		err = errors.Join(err, pt.flush("end drag"))
 		pt.programs.ManagerMayAct()
 		pt.programs.Acted(pt.pressedIn)

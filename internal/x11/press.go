@@ -109,8 +109,8 @@ func (k *keymap) modified(keys []heldKey) bool {
 func (kb *Keyboard) releaseModifiers(ctx context.Context, keys []heldKey, op string) error {
 	err := kb.programs.AwaitManager(ctx)
 	kb.c.wire.cork()
-	for i := len(keys) - 1; i >= 0; i-- {
-		kb.fake(xproto.KeyRelease, byte(keys[i].code))
+	for _, h := range slices.Backward(keys) {
+		kb.fake(xproto.KeyRelease, byte(h.code))
 	}
 	kb.programs.ManagerMayAct()
 	return errors.Join(err, kb.flush(op))
@@ -177,14 +177,14 @@ func (kb *Keyboard) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey
 
 // KeyDown presses the keys of a chord in order, without releasing them.
 func (kb *Keyboard) KeyDown(ctx context.Context, ch Chord) error {
-	kb.mu.Lock()
-	defer kb.mu.Unlock()
 	_, err := kb.keyDown(ctx, ch)
 	return err
 }
 
 // keyDown returns the keys that it pressed. The others were down already.
 func (kb *Keyboard) keyDown(ctx context.Context, ch Chord) ([]heldKey, error) {
+	kb.mu.Lock()
+	defer kb.mu.Unlock()
 	k, err := kb.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -219,8 +219,8 @@ func (kb *Keyboard) KeyUp(ctx context.Context, ch Chord) error {
 		return err
 	}
 	var codes []xproto.Keycode
-	for i := len(ch.keys) - 1; i >= 0; i-- {
-		codes = append(codes, kb.heldFor(k, ch.keys[i])...)
+	for _, sym := range slices.Backward(ch.keys) {
+		codes = append(codes, kb.heldFor(k, sym)...)
 	}
 	return kb.releaseKeys(ctx, codes, "release "+ch.String())
 }
@@ -228,9 +228,9 @@ func (kb *Keyboard) KeyUp(ctx context.Context, ch Chord) error {
 // heldFor returns the keys that are down for a keysym or, if there are none, its key,
 // which another client may hold.
 func (kb *Keyboard) heldFor(k *keymap, sym xproto.Keysym) (codes []xproto.Keycode) {
-	for i := len(kb.held) - 1; i >= 0; i-- {
-		if kb.held[i].by == sym {
-			codes = append(codes, kb.held[i].code)
+	for _, h := range slices.Backward(kb.held) {
+		if h.by == sym {
+			codes = append(codes, h.code)
 		}
 	}
 	if at, ok := k.where[sym]; ok && len(codes) == 0 {
@@ -275,15 +275,13 @@ func (kb *Keyboard) HoldModifiers(ctx context.Context, names []string) (release 
 		}
 		ch.keys = append(ch.keys, one.keys...)
 	}
-	kb.mu.Lock()
-	defer kb.mu.Unlock()
 	keys, err := kb.keyDown(ctx, ch)
 	if err != nil {
 		return nil, err
 	}
 	var codes []xproto.Keycode
-	for i := len(keys) - 1; i >= 0; i-- {
-		codes = append(codes, keys[i].code)
+	for _, h := range slices.Backward(keys) {
+		codes = append(codes, h.code)
 	}
 	return func() error {
 		kb.mu.Lock()

@@ -13,23 +13,15 @@ func (in *Input) FollowClipboard(cb *Clipboard) { in.programs.FollowClipboard(cb
 
 // Quiesce is [quiesce.Tracker.Quiesce].
 func (in *Input) Quiesce(ctx context.Context) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
-		return err
-	}
-	return in.programs.Quiesce(ctx)
+	return in.locked(func() error { return in.programs.Quiesce(ctx) })
 }
 
 // QuiescePointer is [quiesce.Tracker.AwaitPointer].
 func (in *Input) QuiescePointer(ctx context.Context) error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
+	return in.locked(func() error {
+		_, err := in.programs.AwaitPointer(ctx)
 		return err
-	}
-	_, err := in.programs.AwaitPointer(ctx)
-	return err
+	})
 }
 
 // Shown is [quiesce.Tracker.Shown].
@@ -41,13 +33,12 @@ func (in *Input) Shown(window Window) {
 
 // Unheard is [quiesce.Tracker.Unheard]. The caller calls Quiesce first, which waits for
 // the focus.
-func (in *Input) Unheard() (Window, error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.use(); err != nil {
-		return 0, err
-	}
-	return in.programs.Unheard()
+func (in *Input) Unheard() (win Window, err error) {
+	err = in.locked(func() error {
+		win, err = in.programs.Unheard()
+		return err
+	})
+	return win, err
 }
 
 // AwaitListener is [quiesce.Tracker.AwaitListener]. Other methods may be called meanwhile.

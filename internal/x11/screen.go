@@ -3,6 +3,7 @@ package x11
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -221,7 +222,7 @@ func (m *monitor) findMode(w, h int) (randr.Mode, error) {
 		}
 	}
 	name := fmt.Sprintf("%s%dx%d", modePrefix, w, h)
-	mode := m.named(name) // of a SetSize that was interrupted
+	mode := maps.Collect(m.names)[name] // of a SetSize that was interrupted
 	if mode == 0 {
 		r, err := randr.CreateMode(m.c.x, m.c.root, randr.ModeInfo{
 			Width: uint16(w), Height: uint16(h), NameLen: uint16(len(name)),
@@ -240,23 +241,16 @@ func (m *monitor) findMode(w, h int) (randr.Mode, error) {
 	return mode, nil
 }
 
-// names calls f with every mode and its name.
-func (m *monitor) names(f func(name string, mode randr.Mode)) {
+// names yields the name of every mode and the mode.
+func (m *monitor) names(yield func(name string, mode randr.Mode) bool) {
 	names := m.resources.Names
 	for _, info := range m.resources.Modes {
 		n := min(int(info.NameLen), len(names))
-		f(string(names[:n]), randr.Mode(info.Id))
+		if !yield(string(names[:n]), randr.Mode(info.Id)) {
+			return
+		}
 		names = names[n:]
 	}
-}
-
-func (m *monitor) named(name string) (found randr.Mode) {
-	m.names(func(n string, mode randr.Mode) {
-		if n == name {
-			found = mode
-		}
-	})
-	return found
 }
 
 // setMode sets the mode while the server is grabbed, so that no other client sees the
@@ -308,15 +302,15 @@ func (m *monitor) setCrtc(mode randr.Mode, outputs []randr.Output) error {
 
 // dropModes deletes the modes of SetSize, except one.
 func (m *monitor) dropModes(keep randr.Mode) {
-	m.names(func(name string, mode randr.Mode) {
+	for name, mode := range m.names {
 		if mode == keep || !strings.HasPrefix(name, modePrefix) {
-			return
+			continue
 		}
 		if slices.Contains(m.info.Modes, mode) {
 			randr.DeleteOutputMode(m.c.x, m.output, mode)
 		}
 		randr.DestroyMode(m.c.x, mode)
-	})
+	}
 }
 
 // FillRoot sets the colour of the root window, 0xRRGGBB.

@@ -87,7 +87,7 @@ type Clipboard struct {
 
 // selectionAtoms are names of ICCCM 2.6.2 and of toolkits.
 type selectionAtoms struct {
-	clipboard, primary                             xproto.Atom
+	clipboard                                      xproto.Atom
 	targets, timestamp, multiple, pair, incr       xproto.Atom
 	utf8, textUTF8, text, textPlain, clock, landed xproto.Atom
 }
@@ -106,7 +106,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 	cb.changes.done = make(chan struct{})
 	a := &cb.atoms
 	if err := request.Atoms(c.x, map[string]*xproto.Atom{
-		"CLIPBOARD": &a.clipboard, "PRIMARY": &a.primary, "TARGETS": &a.targets, "TIMESTAMP": &a.timestamp,
+		"CLIPBOARD": &a.clipboard, "TARGETS": &a.targets, "TIMESTAMP": &a.timestamp,
 		"MULTIPLE": &a.multiple, "ATOM_PAIR": &a.pair, "INCR": &a.incr, "UTF8_STRING": &a.utf8, TypeText: &a.textUTF8,
 		"TEXT": &a.text, "text/plain": &a.textPlain, "_DESKHAND_CLOCK": &a.clock, "_DESKHAND_SELECTION": &a.landed,
 	}); err != nil {
@@ -120,7 +120,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 		return nil, fmt.Errorf("open clipboard: %w", err)
 	}
 	cb.unhandle = c.handle(cb.receive)
-	for _, sel := range []xproto.Atom{a.clipboard, a.primary} {
+	for _, sel := range []xproto.Atom{a.clipboard, xproto.AtomPrimary} {
 		const mask = xfixes.SelectionEventMaskSetSelectionOwner |
 			xfixes.SelectionEventMaskSelectionWindowDestroy | xfixes.SelectionEventMaskSelectionClientClose
 		if err := xfixes.SelectSelectionInputChecked(c.x, cb.win, sel, mask).Check(); err != nil {
@@ -242,7 +242,7 @@ func (cb *Clipboard) selection(sel SelectionName) (xproto.Atom, error) {
 	case SelectionClipboard:
 		return cb.atoms.clipboard, nil
 	case SelectionPrimary:
-		return cb.atoms.primary, nil
+		return xproto.AtomPrimary, nil
 	}
 	return 0, fmt.Errorf("no selection is called %q", string(sel))
 }
@@ -260,16 +260,9 @@ func isTextType(typ string) bool {
 
 // decodeLatin1 converts Latin-1, the encoding of STRING (ICCCM 2.7.1), to UTF-8.
 func decodeLatin1(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for _, c := range b {
-		out = appendRune(out, c)
+	runes := make([]rune, len(b))
+	for i, c := range b {
+		runes[i] = rune(c)
 	}
-	return out
-}
-
-func appendRune(out []byte, latin1 byte) []byte {
-	if latin1 < 0x80 {
-		return append(out, latin1)
-	}
-	return append(out, 0xc0|latin1>>6, 0x80|latin1&0x3f)
+	return []byte(string(runes))
 }

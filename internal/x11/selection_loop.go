@@ -200,7 +200,7 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	switch e.Selection {
 	case cb.atoms.clipboard:
 		cb.changes.add(SelectionClipboard)
-	case cb.atoms.primary:
+	case xproto.AtomPrimary:
 		cb.changes.add(SelectionPrimary)
 	default:
 		return

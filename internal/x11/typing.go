@@ -183,36 +183,26 @@ func (kb *Keyboard) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
 
 // send presses the planned keys and returns the number of their characters.
 func (kb *Keyboard) send(ctx context.Context, k *keymap, delay time.Duration, started bool) (done int, err error) {
-	if delay <= 0 {
-		if err := kb.strike(k, kb.strokes); err != nil {
-			return 0, err
-		}
-		for _, s := range kb.strokes {
-			done += s.characters
-		}
-		return done, nil
+	size := len(kb.strokes) // of a group of keys without a pause
+	if delay > 0 {
+		size = 1
 	}
-	for i, s := range kb.strokes {
-		if started || i > 0 {
-			if err := pause(ctx, delay); err != nil {
-				return done, err
+	for keys := range slices.Chunk(kb.strokes, size) {
+		if delay > 0 && (started || done > 0) {
+			select {
+			case <-ctx.Done():
+				return done, ctx.Err()
+			case <-time.After(delay):
 			}
 		}
-		if err := kb.strike(k, kb.strokes[i:i+1]); err != nil {
+		if err := kb.strike(k, keys); err != nil {
 			return done, err
 		}
-		done += s.characters
+		for _, s := range keys {
+			done += s.characters
+		}
 	}
 	return done, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // strike presses and releases keys in one write, because the server repeats a key until
@@ -225,7 +215,11 @@ func (kb *Keyboard) strike(k *keymap, keys []typed) error {
 	for _, s := range keys {
 		if s.shift != shift {
 			shift = s.shift
-			kb.fake(kindOf(shift), byte(k.shift))
+			kind := byte(xproto.KeyRelease)
+			if shift {
+				kind = xproto.KeyPress
+			}
+			kb.fake(kind, byte(k.shift))
 		}
 		kb.fake(xproto.KeyPress, byte(s.code))
 		kb.fake(xproto.KeyRelease, byte(s.code))
@@ -235,13 +229,6 @@ func (kb *Keyboard) strike(k *keymap, keys []typed) error {
 	}
 	acts := slices.ContainsFunc(keys, func(s typed) bool { return s.acts })
 	return kb.sent(before, "press keys", acts)
-}
-
-func kindOf(down bool) byte {
-	if down {
-		return xproto.KeyPress
-	}
-	return xproto.KeyRelease
 }
 
 // neutralise turns off locked modifiers and, for text, latched modifiers and held

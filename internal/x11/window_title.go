@@ -96,7 +96,7 @@ func decodeCompound(b []byte) (string, bool) {
 				known = high
 			}
 			if known || b[0] < 0x21 {
-				out = appendRune(out, b[0])
+				out = utf8.AppendRune(out, rune(b[0]))
 			} else {
 				out, whole = append(out, "\uFFFD"...), false
 			}

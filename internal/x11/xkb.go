@@ -56,9 +56,7 @@ func openXkb(x *xgb.Conn) (xkb, error) {
 	b := k.request(xkbUseExtension, 2)
 	b = binary.LittleEndian.AppendUint16(b, xkbMajor)
 	b = binary.LittleEndian.AppendUint16(b, xkbMinor)
-	cookie := x.NewCookie(true, true)
-	x.NewRequest(b, cookie)
-	reply, err := cookie.Reply()
+	reply, err := k.ask(b).Reply()
 	if err != nil {
 		return xkb{}, request.Wrap("use extension "+name, err)
 	}
@@ -75,14 +73,18 @@ func (k xkb) request(minor byte, units uint16) []byte {
 	return binary.LittleEndian.AppendUint16(b, units)
 }
 
+// ask sends a request that has a reply.
+func (k xkb) ask(b []byte) *xgb.Cookie {
+	cookie := k.x.NewCookie(true, true)
+	k.x.NewRequest(b, cookie)
+	return cookie
+}
+
 // askState asks for the keyboard's state; readLockState reads the answer.
 func (k xkb) askState() *xgb.Cookie {
 	b := k.request(xkbGetState, 2)
 	b = binary.LittleEndian.AppendUint16(b, xkbCoreKeyboard)
-	b = append(b, 0, 0)
-	cookie := k.x.NewCookie(true, true)
-	k.x.NewRequest(b, cookie)
-	return cookie
+	return k.ask(append(b, 0, 0))
 }
 
 func readLockState(cookie *xgb.Cookie) (lockState, error) {
@@ -137,9 +139,7 @@ func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
 	b = append(b, 0, 0, xkbKeySyms, 0) // full: none; partial
 	b = append(b, 0, 0, byte(lo), byte(hi-lo+1))
 	b = append(b, make([]byte, 28-len(b))...)
-	cookie := k.x.NewCookie(true, true)
-	k.x.NewRequest(b, cookie)
-	r, err := cookie.Reply()
+	r, err := k.ask(b).Reply()
 	if err != nil {
 		return keyEntries{}, request.Wrap(op, err)
 	}
@@ -149,10 +149,10 @@ func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
 	}
 	m := keyEntries{min: xproto.Keycode(r[10]), max: xproto.Keycode(r[11]), first: lo, entries: make([][]byte, 0, hi-lo+1)}
 	for r = r[header:]; len(m.entries) < cap(m.entries); {
-		if len(r) < keyEntrySize {
-			return keyEntries{}, fmt.Errorf("%s: answer cut off", op)
+		size := keyEntrySize
+		if len(r) >= size {
+			size += 4 * int(xgb.Get16(r[6:]))
 		}
-		size := keyEntrySize + 4*int(xgb.Get16(r[6:]))
 		if len(r) < size {
 			return keyEntries{}, fmt.Errorf("%s: answer cut off", op)
 		}
