@@ -69,8 +69,11 @@ type Clipboard struct {
 	quit    chan struct{}
 	quitNow func()
 	done    chan struct{} // closed when run has ended
-	changes changes
-	waiting atomic.Int32 // reads, sends and times
+	waiting atomic.Int32  // reads, sends and times
+
+	changes  *queue[SelectionName]               // for OnChange
+	onChange atomic.Pointer[func(SelectionName)] // nil: none
+	calls    sync.WaitGroup                      // callOnChange
 
 	unhandle func()
 
@@ -95,15 +98,13 @@ type selectionAtoms struct {
 // NewClipboard returns a clipboard that owns nothing.
 func (c *Conn) NewClipboard() (*Clipboard, error) {
 	cb := &Clipboard{
-		c: c, events: newQueue[xgb.Event](1 << 14), tasks: make(chan func()),
+		c: c, events: newQueue[xgb.Event](1 << 14), changes: newQueue[SelectionName](1 << 14), tasks: make(chan func()),
 		quit: make(chan struct{}), done: make(chan struct{}),
 		owned: make(map[xproto.Atom]*holding), sends: make(map[transfer]*sending),
 		reads: make(map[xproto.Window]*reading), timer: time.NewTimer(time.Hour), stall: stallLimit,
 	}
 	cb.timer.Stop()
 	cb.quitNow = sync.OnceFunc(func() { close(cb.quit) })
-	cb.changes.ready = make(chan struct{}, 1)
-	cb.changes.done = make(chan struct{})
 	a := &cb.atoms
 	if err := request.Atoms(c.x, map[string]*xproto.Atom{
 		"CLIPBOARD": &a.clipboard, "TARGETS": &a.targets, "TIMESTAMP": &a.timestamp,
@@ -128,7 +129,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 		}
 	}
 	go cb.run()
-	go cb.callOnChange()
+	cb.calls.Go(cb.callOnChange)
 	return cb, nil
 }
 
@@ -142,7 +143,7 @@ func (cb *Clipboard) Close() error {
 	case <-time.After(time.Second): // the server hangs; the end of the connection ends run
 		return nil
 	}
-	<-cb.changes.done
+	cb.calls.Wait()
 	return nil
 }
 
@@ -231,11 +232,7 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 // OnChange calls f when a selection gets another owner or other content, also by Set. It
 // joins changes that come faster than f returns. f runs on a goroutine of the clipboard
 // and may call everything but Close.
-func (cb *Clipboard) OnChange(f func(sel SelectionName)) {
-	cb.changes.mu.Lock()
-	defer cb.changes.mu.Unlock()
-	cb.changes.f = f
-}
+func (cb *Clipboard) OnChange(f func(sel SelectionName)) { cb.onChange.Store(&f) }
 
 func (cb *Clipboard) selection(sel SelectionName) (xproto.Atom, error) {
 	switch sel {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jezek/xgb"
@@ -199,9 +198,9 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	}
 	switch e.Selection {
 	case cb.atoms.clipboard:
-		cb.changes.add(SelectionClipboard)
+		cb.changes.push(SelectionClipboard)
 	case xproto.AtomPrimary:
-		cb.changes.add(SelectionPrimary)
+		cb.changes.push(SelectionPrimary)
 	default:
 		return
 	}
@@ -240,49 +239,24 @@ func (cb *Clipboard) expire(now time.Time) {
 	cb.arm()
 }
 
-// changes calls the function of OnChange.
-type changes struct {
-	ready chan struct{} // holds a token while something is pending
-	done  chan struct{}
-
-	mu      sync.Mutex
-	f       func(SelectionName)
-	pending []SelectionName
-}
-
-func (ch *changes) add(sel SelectionName) {
-	ch.mu.Lock()
-	if !slices.Contains(ch.pending, sel) {
-		ch.pending = append(ch.pending, sel)
-	}
-	ch.mu.Unlock()
-	select {
-	case ch.ready <- struct{}{}:
-	default:
-	}
-}
-
 // changeInterval is the shortest time between two calls of OnChange's function: a program
 // may take a selection thousands of times a second.
 const changeInterval = 250 * time.Millisecond
 
 // callOnChange has a goroutine, so that the function of OnChange may use the clipboard.
 func (cb *Clipboard) callOnChange() {
-	ch := &cb.changes
-	defer close(ch.done)
 	for {
 		select {
 		case <-cb.done:
 			return
-		case <-ch.ready:
+		case <-cb.changes.ready:
 		}
-		ch.mu.Lock()
-		f, pending := ch.f, ch.pending
-		ch.pending = nil
-		ch.mu.Unlock()
-		for _, sel := range pending {
+		pending := cb.changes.take()
+		slices.Sort(pending)
+		f := cb.onChange.Load()
+		for _, sel := range slices.Compact(pending) {
 			if f != nil {
-				f(sel)
+				(*f)(sel)
 			}
 		}
 		select {

@@ -42,9 +42,8 @@ type Windows struct {
 	*quiesce.Manager
 	c       *Conn
 	atoms   windowAtoms
-	idMask  uint32 // the part of a window's number that its client chose
-	news    news
-	emitted int // events in this second; follow's
+	idMask  uint32                // the part of a window's number that its client chose
+	news    *queue[xproto.Window] // since the last comparison: destroyed windows, 0 for other changes
 	waiters atomic.Int32
 	lists   *semaphore.Weighted               // of one: a forged list costs much
 	watcher atomic.Pointer[func(WindowEvent)] // of Watch; nil: none
@@ -66,7 +65,7 @@ type windowAtoms struct {
 // WaitReady.
 func (c *Conn) NewWindows() (*Windows, error) {
 	w := &Windows{c: c, idMask: xproto.Setup(c.x).ResourceIdMask, changed: make(chan struct{}), lists: semaphore.NewWeighted(1)}
-	w.news.ready = make(chan struct{}, 1)
+	w.news = newQueue[xproto.Window](maxNews)
 	var err error
 	if w.Manager, err = quiesce.NewManager(c.quiescence()); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
@@ -86,7 +85,7 @@ func (c *Conn) NewWindows() (*Windows, error) {
 	if err := c.selectRoot(xproto.EventMaskPropertyChange); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}
-	w.news.add(func(n *news) { n.list, n.active = true, true })
+	w.news.push(0)
 	go w.follow()
 	return w, nil
 }

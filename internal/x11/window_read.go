@@ -27,11 +27,12 @@ const (
 )
 
 // rootState reads the list of windows, of which it returns the first maxWindows, and the
-// active window from the root window.
+// active window from the root window. It asks for the active window first: a window manager
+// lists a window before it makes it active.
 func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err error) {
 	w.c.wire.cork()
-	list := w.property(w.c.root, w.atoms.list, maxListed)
 	act := w.property(w.c.root, w.atoms.active, 1)
+	list := w.property(w.c.root, w.atoms.list, maxListed)
 	if w.c.wire.uncork() != nil {
 		return nil, 0, ErrConnClosed
 	}

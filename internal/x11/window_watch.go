@@ -2,11 +2,9 @@ package x11
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jezek/xgb"
@@ -40,35 +38,8 @@ const (
 	readyProbe = 15 * time.Millisecond
 )
 
-// news is the changes since follow looked. Its size does not depend on their number.
-type news struct {
-	ready chan struct{} // holds a token if there are changes
-
-	mu      sync.Mutex
-	list    bool
-	active  bool
-	renamed []xproto.Window
-	gone    []xproto.Window // destroyed; another window may have the number now
-}
-
-func (n *news) add(f func(*news)) {
-	n.mu.Lock()
-	f(n)
-	n.mu.Unlock()
-	select {
-	case n.ready <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the news and clears it.
-func (n *news) take() *news {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	taken := &news{list: n.list, active: n.active, renamed: n.renamed, gone: n.gone}
-	n.list, n.active, n.renamed, n.gone = false, false, nil, nil
-	return taken
-}
+// maxNews bounds the changes that wait for follow.
+const maxNews = 1 << 12
 
 // receive runs on the connection's event goroutine.
 func (w *Windows) receive(ev xgb.Event) {
@@ -80,7 +51,7 @@ func (w *Windows) receive(ev xgb.Event) {
 		w.wake()
 	case xproto.DestroyNotifyEvent:
 		if e.Event == e.Window { // not by way of the root window
-			w.news.add(func(n *news) { n.list, n.gone = true, append(n.gone, e.Window) })
+			w.news.push(e.Window) // another window may get the number
 		}
 		w.wake()
 	}
@@ -89,16 +60,8 @@ func (w *Windows) receive(ev xgb.Event) {
 func (w *Windows) propertyChanged(e xproto.PropertyNotifyEvent) {
 	a := &w.atoms
 	switch e.Atom {
-	case a.list:
-		w.news.add(func(n *news) { n.list = true })
-	case a.active:
-		w.news.add(func(n *news) { n.active = true })
-	case a.netName, xproto.AtomWmName:
-		w.news.add(func(n *news) {
-			if !slices.Contains(n.renamed, e.Window) {
-				n.renamed = append(n.renamed, e.Window)
-			}
-		})
+	case a.list, a.active, a.netName, xproto.AtomWmName:
+		w.news.push(0)
 	case a.extents, a.check, a.netState, a.wmState:
 	default:
 		return
@@ -199,191 +162,145 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 }
 
 // Watch calls f when windows open, close, get the focus or another title: for one window
-// at most four titles a second, and always the last. After 100 events in a second it looks
-// again when the second is over, and does not report what was undone meanwhile. f runs on
-// a goroutine of Windows and may use everything here. A second Watch replaces the first.
-// stop does not wait for a call that is running.
+// at most four titles a second, and always the last. Watch compares the windows at most 50
+// times a second and, after 100 events in a second, only when that second is over. It does
+// not report what was undone between. f runs on a goroutine of Windows and may use
+// everything here. A second Watch replaces the first. stop does not wait for a call that is
+// running.
 func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
 	w.watcher.Store(&f)
 	return func() { w.watcher.CompareAndSwap(&f, nil) }
 }
 
-func (w *Windows) emit(kind WindowEventKind, info WindowInfo) {
-	w.emitted++
-	if f := w.watcher.Load(); f != nil {
-		(*f)(WindowEvent{kind, info})
-	}
-}
+// Bounds of what Watch reports: any program can cause thousands of events.
+const (
+	compareInterval = 20 * time.Millisecond  // the shortest time between two comparisons
+	titleInterval   = 250 * time.Millisecond // the shortest time between two titles of a window
+	mostEvents      = 100                    // in a second, before the next comparison waits for its end
+)
 
 // follow emits the changes of windows until the connection ends.
 func (w *Windows) follow() {
-	known := make(map[xproto.Window]WindowInfo)
-	var active xproto.Window
-	var second time.Time // when w.emitted was last 0
-	renames := renames{emitted: make(map[xproto.Window]time.Time)}
-	later := time.NewTimer(titleInterval)
+	s := snapshot{Windows: w, known: make(map[xproto.Window]WindowInfo), renamed: make(map[xproto.Window]time.Time), silent: true}
+	var second time.Time                  // when s.events was last 0
+	later := time.NewTimer(titleInterval) // for titles that were held back
 	defer later.Stop()
-	for first := true; ; first = false {
+	for {
 		select {
 		case <-w.c.done:
 			return
 		case <-w.news.ready:
 		case <-later.C:
 		}
-		now := w.news.take()
-		for _, id := range now.gone {
-			w.closed(known, id)
+		begin := time.Now()
+		for _, id := range w.news.take() {
+			s.closed(id)
 		}
-		if now.list {
-			w.compare(known, first)
+		s.compare()
+		s.silent = false
+		if len(s.renamed) > 0 {
+			later.Reset(titleInterval)
 		}
-		due, wait := renames.due(now.renamed, time.Now())
-		for _, id := range due {
-			if w.compareTitle(known, id) {
-				renames.emitted[id] = time.Now()
-			}
-		}
-		if wait > 0 {
-			later.Reset(wait)
-		}
-		if now.active {
-			active = w.compareActive(known, active, first)
-		}
-		left := time.Until(second.Add(time.Second))
-		if left <= 0 {
-			second, w.emitted = time.Now(), 0
-		}
-		if w.emitted < mostEvents {
-			continue
+		pause := max(compareInterval, 4*time.Since(begin))
+		if left := time.Until(second.Add(time.Second)); left <= 0 {
+			second, s.events = time.Now(), 0
+		} else if s.events >= mostEvents {
+			pause = max(pause, left)
 		}
 		select {
 		case <-w.c.done:
 			return
-		case <-time.After(left):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// mostEvents is how many events Watch reports in a second before it joins them: any program
-// can cause thousands.
-const mostEvents = 100
-
-// titleInterval is the shortest time between two WindowRenamed events of one window.
-const titleInterval = 250 * time.Millisecond
-
-// renames delays the WindowRenamed events of windows that change their title all the time.
-// It always reports the last title.
-type renames struct {
-	emitted map[xproto.Window]time.Time // the last event of each window
-	waiting []xproto.Window
+// snapshot is the windows as follow saw them last.
+type snapshot struct {
+	*Windows
+	known   map[xproto.Window]WindowInfo
+	renamed map[xproto.Window]time.Time // the last WindowRenamed of each window, if that was recent
+	active  xproto.Window
+	silent  bool // compare emits nothing
+	events  int  // that were emitted in this second
 }
 
-// due returns the windows, of changed and waiting, whose title may be compared now, at
-// most mostEvents. wait is the time until another window is due, or zero.
-func (r *renames) due(changed []xproto.Window, now time.Time) (due []xproto.Window, wait time.Duration) {
-	maps.DeleteFunc(r.emitted, func(_ xproto.Window, at time.Time) bool { return now.Sub(at) >= titleInterval })
-	for _, id := range changed {
-		if !slices.Contains(r.waiting, id) {
-			r.waiting = append(r.waiting, id)
-		}
+func (s *snapshot) emit(kind WindowEventKind, info WindowInfo) {
+	if f := s.watcher.Load(); f != nil && !s.silent {
+		s.events++
+		(*f)(WindowEvent{kind, info})
 	}
-	r.waiting = slices.DeleteFunc(r.waiting, func(id xproto.Window) bool {
-		if len(due) == mostEvents {
-			wait = titleInterval
-			return false
-		}
-		at, recent := r.emitted[id]
-		if !recent {
-			due = append(due, id)
-			return true
-		}
-		if left := titleInterval - now.Sub(at); wait == 0 || left < wait {
-			wait = left
-		}
-		return false
-	})
-	return due, wait
 }
 
-// compare emits which windows opened and closed, unless silent is set.
-func (w *Windows) compare(known map[xproto.Window]WindowInfo, silent bool) {
-	ids, active, err := w.rootState()
+// compare emits what has changed since the call before. It does nothing after an error: the
+// connection has ended.
+func (s *snapshot) compare() {
+	ids, active, err := s.rootState()
 	if err != nil {
-		return // the connection is closed
+		return
 	}
-	var opened []xproto.Window
+	for id := range s.known {
+		if !slices.Contains(ids, id) {
+			s.closed(id)
+		}
+	}
 	for _, id := range ids {
 		// Select first, so that changes after the look at the window have events.
-		if _, ok := known[id]; !ok && w.c.selectEvents(id, watchWindow) == nil {
-			opened = append(opened, id)
+		if _, ok := s.known[id]; !ok && s.c.selectEvents(id, watchWindow) == nil {
+			s.known[id] = WindowInfo{}
 		}
 	}
-	infos, err := w.describe(context.Background(), opened, active)
+	infos, err := s.describe(context.Background(), ids, active)
 	if err != nil {
 		return
 	}
-	for id := range known {
-		if !slices.Contains(ids, id) {
-			w.closed(known, id)
+	maps.DeleteFunc(s.renamed, func(_ xproto.Window, at time.Time) bool { return time.Since(at) >= titleInterval })
+	var focused WindowInfo
+	for _, info := range infos {
+		if info.Active {
+			focused = info
 		}
+		before, ok := s.known[info.ID]
+		_, recently := s.renamed[info.ID]
+		switch {
+		case !ok:
+			continue // selectEvents failed: it was destroyed
+		case before.ID == 0:
+			s.emit(WindowOpened, info)
+		case info.Title == before.Title:
+		case recently:
+			info.Title = before.Title
+		default:
+			s.renamed[info.ID] = time.Now()
+			s.emit(WindowRenamed, info)
+		}
+		s.known[info.ID] = info
 	}
-	for _, id := range opened {
-		i := slices.IndexFunc(infos, func(i WindowInfo) bool { return i.ID == id })
-		if i < 0 {
-			w.c.unselectEvents(id, watchWindow) // it was destroyed
-			continue
+	maps.DeleteFunc(s.known, func(id xproto.Window, info WindowInfo) bool {
+		if info.ID == 0 { // it was destroyed meanwhile
+			s.c.unselectEvents(id, watchWindow)
 		}
-		known[id] = infos[i]
-		if !silent {
-			w.emit(WindowOpened, infos[i])
-		}
+		return info.ID == 0
+	})
+	if active == s.active {
+		return
+	}
+	if focused.ID != active {
+		focused, err = s.one(active, active)
+	}
+	if err == nil { // otherwise it was destroyed, and the next window gets the focus
+		s.active = active
+		s.emit(WindowFocused, focused)
 	}
 }
 
-// closed removes a window from known and emits WindowClosed.
-func (w *Windows) closed(known map[xproto.Window]WindowInfo, id xproto.Window) {
-	info, ok := known[id]
+// closed forgets a window and emits WindowClosed.
+func (s *snapshot) closed(id xproto.Window) {
+	info, ok := s.known[id]
 	if !ok {
 		return
 	}
-	delete(known, id)
-	w.c.unselectEvents(id, watchWindow)
-	w.emit(WindowClosed, info)
-}
-
-// compareTitle emits WindowRenamed if the title of a window has changed. It returns true
-// in that case.
-func (w *Windows) compareTitle(known map[xproto.Window]WindowInfo, id xproto.Window) bool {
-	before, ok := known[id]
-	if !ok {
-		return false
-	}
-	info, err := w.Get(id)
-	if err != nil {
-		return false
-	}
-	known[id] = info
-	if info.Title == before.Title {
-		return false
-	}
-	w.emit(WindowRenamed, info)
-	return true
-}
-
-func (w *Windows) compareActive(known map[xproto.Window]WindowInfo, before xproto.Window, silent bool) xproto.Window {
-	info, err := w.Active()
-	if err != nil && !errors.Is(err, ErrNoWindow) {
-		return before
-	}
-	now := info.ID
-	if now == before {
-		return now
-	}
-	if _, ok := known[now]; !ok && now != 0 {
-		w.compare(known, silent) // a window opens before it gets the focus
-	}
-	if !silent {
-		w.emit(WindowFocused, info)
-	}
-	return now
+	delete(s.known, id)
+	s.c.unselectEvents(id, watchWindow)
+	s.emit(WindowClosed, info)
 }
