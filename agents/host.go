@@ -21,13 +21,14 @@ import (
 
 // Host runs agents. Make one with [Start].
 type Host struct {
-	cfg     Config
-	group   *supervise.Group
-	groups  *cgroups
-	user    supervise.User
-	skills  skillStore
-	folders *folders.Store
-	large   *semaphore.Weighted // bytes of large lines of all agents that are not committed
+	cfg      Config
+	group    *supervise.Group
+	groups   *cgroups
+	user     supervise.User
+	skills   skillStore
+	folders  *folders.Store
+	large    *semaphore.Weighted // bytes of large lines of all agents, from lineShare.Take to their commit
+	lineTime time.Duration       // maxLineTime, except in tests
 
 	mu        sync.Mutex // guards what follows
 	closed    bool
@@ -58,7 +59,7 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, folders: cfg.Folders, servers: map[string]*server{}, leaving: map[string]int{}, ending: map[string]*ending{}}
-	h.large = semaphore.NewWeighted(int64(max(maxLarge, cfg.MaxMessageBytes)))
+	h.large, h.lineTime = semaphore.NewWeighted(int64(max(maxLarge, cfg.MaxMessageBytes))), maxLineTime
 	if h.folders == nil {
 		if h.folders, err = folders.Open(folders.Config{StateDir: cfg.StateDir, Trust: cfg.TrustFolders, RunAs: cfg.RunAs}); err != nil {
 			return nil, err

@@ -54,9 +54,13 @@ var (
 	answerTail = regexp.MustCompile(`"id":\s*([0-9]+)\s*(?:,\s*"jsonrpc":\s*"2.0"\s*)?\}\s*$`)
 )
 
-// handleOutsized is dropLine for a line that was too long.
+// handleOutsized is dropLine for a line that was too long or late.
 func (p *agentProcess) handleOutsized(fx *effects, long *jsonlines.TooLong) {
-	p.dropLine(fx, fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, p.host.cfg.MaxMessageBytes), long.Head, long.Tail)
+	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, p.host.cfg.MaxMessageBytes)
+	if long.Late {
+		problem = fmt.Sprintf("a line of more than %d bytes did not end within %s; it was dropped", long.Size, p.host.lineTime)
+	}
+	p.dropLine(fx, problem, long.Head, long.Tail)
 }
 
 // dropLine tells the followers of a line that is not taken in. If the line was an answer,

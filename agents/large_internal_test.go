@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -21,7 +22,7 @@ func largeHost(t *testing.T, n int64, lines map[string][]string) *Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := Start(t.Context(), Config{Log: log, Launch: func(_ context.Context, agent string) (Launch, error) {
+	h := startHost(t, Config{Log: log, MaxMessageBytes: 4 << 20, Launch: func(_ context.Context, agent string) (Launch, error) {
 		return Launch{Run: func(_ context.Context, in io.Reader, out io.Writer) error {
 			for _, line := range lines[agent] {
 				if _, err := io.WriteString(out, line+"\n"); err != nil {
@@ -32,6 +33,20 @@ func largeHost(t *testing.T, n int64, lines map[string][]string) *Host {
 			return err
 		}}, nil
 	}})
+	h.large = semaphore.NewWeighted(n)
+	if err := h.large.Acquire(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	for agent := range lines {
+		greet(t, h, agent)
+	}
+	return h
+}
+
+// startHost starts a host that is closed, with its log, at the end of the test.
+func startHost(t *testing.T, cfg Config) *Host {
+	t.Helper()
+	h, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,20 +54,19 @@ func largeHost(t *testing.T, n int64, lines map[string][]string) *Host {
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := log.Close(); err != nil {
+		if err := cfg.Log.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	h.large = semaphore.NewWeighted(n)
-	if err := h.large.Acquire(t.Context(), n); err != nil {
+	return h
+}
+
+// greet starts a server with an agent of the same name.
+func greet(t *testing.T, h *Host, agent string) {
+	t.Helper()
+	if _, err := h.Post(t.Context(), agent, PostOptions{Agent: agent}, []byte(`{"method":"hello"}`)); err != nil {
 		t.Fatal(err)
 	}
-	for agent := range lines {
-		if _, err := h.Post(t.Context(), agent, PostOptions{Agent: agent}, []byte(`{"method":"hello"}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return h
 }
 
 // awaitLine reads a server's messages up to one with text and returns how many they are.
@@ -126,5 +140,60 @@ func TestLargeMessagesOfManyAgents(t *testing.T) {
 	defer cancel()
 	if err := h.large.Acquire(ctx, room); err != nil {
 		t.Errorf("messages that are committed still take room: %v", err)
+	}
+}
+
+// await polls until ok returns true.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(2 * time.Minute)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("there is no end: %s", what)
+		}
+	}
+}
+
+// TestUnfinishedLargeMessage: an agent that stops in the middle of a large line loses it, and
+// the lines of other agents go on. Its next line counts.
+func TestUnfinishedLargeMessage(t *testing.T) {
+	t.Parallel()
+	const most = 4 << 20
+	log, err := eventlog.Open(t.Context(), eventlog.Config{Synchronous: eventlog.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := startHost(t, Config{Log: log, MaxMessageBytes: most, Launch: func(_ context.Context, agent string) (Launch, error) {
+		if agent == "stops" {
+			return Launch{Path: "/bin/sh", Args: []string{"-c", `head -c 2000000 /dev/zero | tr '\0' x; read first; read second; echo end; echo '{"method":"later"}'; cat >/dev/null`}}, nil
+		}
+		return Launch{Run: func(_ context.Context, in io.Reader, out io.Writer) error {
+			_, err := io.WriteString(out, line("large", 2<<20)+"\n")
+			_, err2 := io.Copy(io.Discard, in)
+			return errors.Join(err, err2)
+		}}, nil
+	}})
+	h.large, h.lineTime = semaphore.NewWeighted(most), time.Second
+	greet(t, h, "stops")
+	await(t, "the share of the line", func() bool {
+		if !h.large.TryAcquire(1) {
+			return true
+		}
+		h.large.Release(1)
+		return false
+	})
+	greet(t, h, "waits")
+	awaitLine(t, h, "stops", "of more than 2000000 bytes did not end within 1s")
+	awaitLine(t, h, "waits", "large")
+	greet(t, h, "stops")
+	if n := awaitLine(t, h, "stops", "later"); n != 2 {
+		t.Errorf("%d messages, want the problem and the next line", n)
+	}
+	if !h.large.TryAcquire(most) {
+		t.Error("a line that was dropped still takes room")
 	}
 }

@@ -52,6 +52,9 @@ type agentProcess struct {
 	alive context.Context //nolint:containedctx // of no call: done when the child has ended
 	ended func()          // ends alive
 
+	reading     context.Context //nolint:containedctx // of no call: done leftWait after alive
+	stopReading func()          // ends reading
+
 	inputs  *semaphore.Weighted // bytes of messages that the agent has not read
 	outputs *semaphore.Weighted // bytes of lines that are not committed
 
@@ -89,7 +92,8 @@ func (p *agentProcess) start() {
 // read reads the agent's lines until the end of its output.
 func (p *agentProcess) read() {
 	defer p.child.out.Close()
-	lines := jsonlines.NewReader(p.child.out, p.host.cfg.MaxMessageBytes)
+	share := &lineShare{p: p}
+	lines := jsonlines.NewReader(p.child.out, p.host.cfg.MaxMessageBytes, share)
 	for {
 		line, long, err := lines.Next()
 		next := command{weight: p.weight(len(line)), handle: func(b *commitBatch, fx *effects) {
@@ -107,7 +111,7 @@ func (p *agentProcess) read() {
 			<-p.child.done
 			next = command{handle: p.handleExit}
 		}
-		p.acquireOutput(next.weight) // commit releases
+		share.keep(next.weight) // commit releases
 		select {
 		case p.commands <- next:
 		case <-p.done:
@@ -117,29 +121,6 @@ func (p *agentProcess) read() {
 		if err != nil {
 			return
 		}
-	}
-}
-
-// largeMessage is the weight above which a line also takes a part of Host.large, which has
-// room for maxLarge bytes and at least one line of the largest size.
-const (
-	largeMessage = 1 << 20
-	maxLarge     = 128 << 20
-)
-
-// acquireOutput waits until there is room for one more line of that weight. Every line that
-// has room goes to run, which releases it without waiting for another process.
-func (p *agentProcess) acquireOutput(weight int64) {
-	_ = p.outputs.Acquire(context.Background(), weight)
-	if weight > largeMessage {
-		_ = p.host.large.Acquire(context.Background(), weight)
-	}
-}
-
-func (p *agentProcess) releaseOutput(weight int64) {
-	p.outputs.Release(weight)
-	if weight > largeMessage {
-		p.host.large.Release(weight)
 	}
 }
 
@@ -162,6 +143,7 @@ func (p *agentProcess) watch() {
 			select {
 			case <-p.done:
 			case <-time.After(leftWait): // a process that cannot be killed holds the output
+				p.stopReading()
 				_ = p.child.out.Close()
 				<-p.done
 			}
@@ -260,8 +242,9 @@ func (h *Host) spawn(ctx context.Context, s *server, agent string, before, newes
 
 func (h *Host) newProcess(s *server, agent string, p *childProcess) *agentProcess {
 	id := newProcessID()
+	reading, stopReading := context.WithCancel(context.Background())
 	return &agentProcess{
-		host: h, server: s, id: id, agent: agent, child: p, log: h.cfg.Logger.With("server", s.id, "life", id),
+		reading: reading, stopReading: stopReading, host: h, server: s, id: id, agent: agent, child: p, log: h.cfg.Logger.With("server", s.id, "life", id),
 		commands: make(chan command, 256), done: make(chan struct{}), box: outbox{wake: make(chan struct{}, 1)},
 		inputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)), outputs: semaphore.NewWeighted(int64(h.cfg.MaxMessageBytes)),
 		pending: pendingCalls{byID: map[int64]*call{}}, questions: map[string]*question{}, sessions: newSessionTable(), active: time.Now(),

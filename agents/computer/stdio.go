@@ -29,7 +29,7 @@ const lastAnswers = 4 * time.Second
 
 func (s stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	out := &wholeWriter{WriteCloser: s.out}
-	lines := &messageReader{in: s.in, lines: jsonlines.NewReader(s.in, mcp.DefaultMaxLineLength), out: out}
+	lines := &messageReader{in: s.in, lines: jsonlines.NewReader(s.in, mcp.DefaultMaxLineLength, nil), out: out}
 	// messageReader has its own limit, which does not end the connection.
 	inner, err := (&mcp.IOTransport{Reader: lines, Writer: out, MaxLineLength: -1}).Connect(ctx)
 	if err != nil {

@@ -27,14 +27,29 @@ const (
 		"and e.seq > $2 order by e.seq limit $3"
 )
 
+// packer makes the statements for the events of a transaction. Events with the same payload,
+// such as one message in two streams, are encoded once, and a blob is inserted once.
+type packer struct {
+	codec    *codec
+	payload  []byte // of the event before
+	stored   stored // payload
+	inserted map[hash]bool
+}
+
 // insertEvent writes an event, its blobs first.
-func insertEvent(stream int64, e *Event, s stored) []statement {
+func (p *packer) insertEvent(stream int64, e *Event) []statement {
+	if len(e.Payload) == 0 || len(e.Payload) != len(p.payload) || &e.Payload[0] != &p.payload[0] {
+		p.payload, p.stored = e.Payload, p.codec.encode(e.Payload)
+	}
+	s := p.stored
 	all := make([]statement, 0, 1+2*len(s.blobs))
 	for i := range s.blobs {
 		b := &s.blobs[i]
-		all = append(all,
-			statement{insertBlobSQL, []any{b.hash[:], int64(len(b.data)), b.data}},
-			statement{insertLinkSQL, []any{stream, e.Seq, b.hash[:]}})
+		if !p.inserted[b.hash] {
+			p.inserted[b.hash] = true
+			all = append(all, statement{insertBlobSQL, []any{b.hash[:], int64(len(b.data)), b.data}})
+		}
+		all = append(all, statement{insertLinkSQL, []any{stream, e.Seq, b.hash[:]}})
 	}
 	return append(all, statement{insertEventSQL, []any{
 		stream, e.Seq, e.ID, micros(e.At), e.Process, e.Session, int64(e.Dir), e.Kind, int64(s.form), int64(len(e.Payload)), s.data,

@@ -300,9 +300,10 @@ func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err er
 // statements returns the statements that write the group.
 func (g *group) statements() []statement {
 	var all []statement
+	p := packer{codec: g.log.codec, inserted: map[hash]bool{}}
 	for i := range g.events {
 		e := &g.events[i]
-		all = append(all, insertEvent(g.positions[e.Stream].id, e, g.log.codec.encode(e.Payload))...)
+		all = append(all, p.insertEvent(g.positions[e.Stream].id, e)...)
 	}
 	all = append(all, g.records.sessions.statements(&sessionTable)...)
 	all = append(all, g.records.processes.statements(&processTable)...)

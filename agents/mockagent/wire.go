@@ -70,7 +70,7 @@ type line struct {
 
 // read delivers the lines of in. It ends with the input or with done.
 func read(in io.Reader, limit int, lines chan<- line, done <-chan struct{}) {
-	for r := jsonlines.NewReader(in, limit); ; {
+	for r := jsonlines.NewReader(in, limit, nil); ; {
 		data, long, err := r.Next()
 		if long != nil {
 			err = errTooLong

@@ -100,6 +100,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	at := baseURL(ln.Addr())
 	defer publishAddress(at.String(), log)()
 	supervise.ReserveThreads()
+	limitMemory()
 	unguard, err := guard(log)
 	if err != nil {
 		return err
@@ -112,6 +113,14 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, ln, f, cfg.Token != "", log) })
+}
+
+// limitMemory makes the garbage collector work harder before this program uses half of the
+// memory that it shares with its children. The variable GOMEMLIMIT replaces the limit.
+func limitMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(supervise.MemoryLimit() / 2)
+	}
 }
 
 // giveMemoryBack returns unused memory to the system, which Go would keep for

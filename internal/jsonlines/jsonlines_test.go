@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestReader(t *testing.T) {
 		"whole": strings.NewReader(text), "halves": iotest.HalfReader(strings.NewReader(text)),
 	} {
 		var got []string
-		for r := jsonlines.NewReader(in, limit); ; {
+		for r := jsonlines.NewReader(in, limit, nil); ; {
 			line, tooLong, err := r.Next()
 			if errors.Is(err, io.EOF) {
 				break
@@ -40,5 +41,72 @@ func TestReader(t *testing.T) {
 		if want := []string{"{}", fmt.Sprint(limit), fmt.Sprintf("%d 65536 1024 true", len(long)+1), "last"}; !slices.Equal(got, want) {
 			t.Errorf("%s: lines %q, want %q", name, got, want)
 		}
+	}
+}
+
+// room counts the calls of a Share.
+type room struct{ taken, dropped int }
+
+func (r *room) Take() error { r.taken++; return nil }
+func (r *room) Drop()       { r.dropped++ }
+
+// stalled returns its parts. Between two of them the deadline passes.
+type stalled []string
+
+func (s *stalled) Read(p []byte) (int, error) {
+	if len(*s) == 0 {
+		return 0, io.EOF
+	}
+	part := (*s)[0]
+	n := copy(p, part)
+	if (*s)[0] = part[n:]; n == len(part) {
+		*s = (*s)[1:]
+	}
+	if part == "" {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return n, nil
+}
+
+// TestShare reads lines that take a share and keep it, and others that do not: small, blank,
+// too long and late ones.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	const limit = 4 * jsonlines.Large
+	large := func(c string, n int) string { return strings.Repeat(c, n) }
+	in := &stalled{
+		large("a", jsonlines.Large-1) + "\n" + large("b", 2*jsonlines.Large) + "\n" +
+			large(" ", 2*jsonlines.Large) + "\n" + large("c", limit+1) + "\n" + large("d", 2*jsonlines.Large), "",
+		large("d", 3*limit) + "\nlast\n",
+	}
+	var share room
+	r := jsonlines.NewReader(in, limit, &share)
+	for _, want := range []struct {
+		size, taken, dropped int
+		late, long           bool
+	}{
+		{size: jsonlines.Large - 1},
+		{size: 2 * jsonlines.Large, taken: 1},
+		{size: limit + 2, taken: 3, dropped: 2, long: true},
+		{size: 2 * jsonlines.Large, taken: 4, dropped: 3, long: true, late: true},
+		{size: 4, taken: 4, dropped: 3},
+	} {
+		line, long, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := len(line)
+		if long != nil {
+			size = int(long.Size)
+		}
+		if size != want.size || (long != nil) != want.long || long != nil && long.Late != want.late {
+			t.Errorf("a line of %d bytes, %+v, want %+v", size, long != nil, want)
+		}
+		if (share != room{want.taken, want.dropped}) {
+			t.Errorf("after a line of %d bytes: share %+v, want %+v", size, share, want)
+		}
+	}
+	if _, _, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("the end is %v", err)
 	}
 }

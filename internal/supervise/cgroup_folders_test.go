@@ -37,8 +37,8 @@ func TestCgroupFolders(t *testing.T) {
 	}
 }
 
-// TestPidsFolders finds groups below a mount whose path has a blank.
-func TestPidsFolders(t *testing.T) {
+// TestControllerFolders finds groups below a mount whose path has a blank.
+func TestControllerFolders(t *testing.T) {
 	t.Parallel()
 	mount := filepath.Join(t.TempDir(), "a group")
 	group := filepath.Join(mount, "own")
@@ -56,7 +56,7 @@ func TestPidsFolders(t *testing.T) {
 		"31 24 0:27 / " + escaped + " rw,nosuid - cgroup cgroup rw,pids\n": "4:cpu:/\n3:pids:/own\n",
 		"32 24 0:28 /in " + escaped + " rw,nosuid - cgroup2 cgroup rw\n":   "0::/in/own\n",
 	} {
-		if got := pidsFolders(parseMounts(mounts), groups); !slices.Equal(got, []string{group, mount}) {
+		if got := controllerFolders(parseMounts(mounts), groups, "pids"); !slices.Equal(got, []string{group, mount}) {
 			t.Errorf("%s: %q", mounts, got)
 		}
 	}

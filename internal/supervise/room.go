@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,7 +53,7 @@ var readTaskLimits = sync.OnceValue(func() (l taskLimits) {
 	if os.Getuid() != 0 && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &limit) == nil && limit.Cur < math.MaxInt32 {
 		l.user = limit.Cur
 	}
-	l.groups = pidsGroups()
+	l.groups = controlGroups("pids")
 	return l
 })
 
@@ -136,26 +137,32 @@ func tasksOf(uid int) (n uint64) {
 	return n
 }
 
-// pidsGroups returns the visible folders of the control groups of version 1 or 2 that
-// this program is in and that count tasks.
-func pidsGroups() (folders []string) {
+// controlGroups returns the visible folders of the control groups of version 1 or 2 that
+// this program is in and that have a controller.
+func controlGroups(controller string) (folders []string) {
 	mounts, err1 := Mounts()
 	groups, err2 := os.ReadFile("/proc/self/cgroup")
 	if err1 != nil || err2 != nil {
 		return nil
 	}
-	return pidsFolders(mounts, string(groups))
+	return controllerFolders(mounts, string(groups), controller)
 }
 
-func pidsFolders(mounts []Mount, cgroup string) (folders []string) {
+// controllerFiles names a file that groups with a controller have.
+var controllerFiles = map[string][]string{
+	"pids":   {"pids.current"},
+	"memory": {"memory.max", "memory.limit_in_bytes"}, // versions 2 and 1
+}
+
+func controllerFolders(mounts []Mount, cgroup, controller string) (folders []string) {
 	for line := range strings.Lines(cgroup) {
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
-		if len(part) < 3 || part[0] != "0" && part[1] != "pids" {
+		if len(part) < 3 || part[0] != "0" && part[1] != controller {
 			continue
 		}
 		for _, m := range mounts {
 			if part[0] == "0" && m.Type != "cgroup2" ||
-				part[0] != "0" && (m.Type != "cgroup" || !strings.Contains(m.Options+",", "pids,")) {
+				part[0] != "0" && (m.Type != "cgroup" || !strings.Contains(m.Options+",", controller+",")) {
 				continue
 			}
 			dir, ok := m.folder(part[2])
@@ -163,7 +170,7 @@ func pidsFolders(mounts []Mount, cgroup string) (folders []string) {
 				dir = m.Point
 			}
 			for ; ; dir = filepath.Dir(dir) {
-				if _, ok := readCount(dir, "pids.current"); ok {
+				if slices.ContainsFunc(controllerFiles[controller], func(name string) bool { return isFile(filepath.Join(dir, name)) }) {
 					folders = append(folders, dir)
 				}
 				if len(dir) <= len(m.Point) {
@@ -173,6 +180,11 @@ func pidsFolders(mounts []Mount, cgroup string) (folders []string) {
 		}
 	}
 	return folders
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // readCount reads a number of a control group. It reports false for "max".

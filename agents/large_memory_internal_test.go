@@ -1,0 +1,67 @@
+//go:build !race
+
+// The race detector's own memory hides ours.
+
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// TestLargeMessagesMemory: agents write messages of the largest size at the same time. Few of
+// them are in memory together.
+func TestLargeMessagesMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	const agents, size, limit = 12, 60 << 20, 800 << 20
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: filepath.Join(t.TempDir(), "log"), Synchronous: eventlog.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := make(chan struct{})
+	part := strings.Repeat("A", 1<<20)
+	h := startHost(t, Config{Log: log, Launch: func(context.Context, string) (Launch, error) {
+		return Launch{Run: func(_ context.Context, in io.Reader, out io.Writer) error {
+			<-begin
+			_, err := io.WriteString(out, `{"method":"x","params":"`)
+			for i := 0; i < size/len(part) && err == nil; i++ {
+				_, err = io.WriteString(out, part)
+			}
+			_, err2 := io.WriteString(out, "\"}\n")
+			_, err3 := io.Copy(io.Discard, in)
+			return errors.Join(err, err2, err3)
+		}}, nil
+	}})
+	for i := range agents {
+		greet(t, h, fmt.Sprint("a", i))
+	}
+	runtime.GC()
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, most := used(), uint64(0)
+	close(begin)
+	arrived := func() bool {
+		most = max(most, used())
+		for i := range agents {
+			if last, err := log.Last(t.Context(), published(fmt.Sprint("a", i))); err != nil || last == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	await(t, "all messages", arrived)
+	t.Logf("%d messages of %d MiB took %d MiB", agents, size>>20, (most-before)>>20)
+	if most > before+limit {
+		t.Errorf("%d messages of %d MiB took %d MiB", agents, size>>20, (most-before)>>20)
+	}
+}

@@ -1,0 +1,34 @@
+//go:build !race
+
+// The race detector's own memory hides ours.
+
+package jsonlines_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/internal/jsonlines"
+)
+
+// TestGarbage: a large line takes no more than twice its own memory, and a line keeps no
+// memory of white space.
+func TestGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
+	const size = 32 << 20
+	in := strings.Repeat("x", size) + "\n{}" + strings.Repeat(" ", size)
+	var before, after runtime.MemStats
+	r := jsonlines.NewReader(strings.NewReader(in), 2*size, nil)
+	runtime.ReadMemStats(&before)
+	line, _, err := r.Next()
+	runtime.ReadMemStats(&after)
+	if err != nil || len(line) != size {
+		t.Fatalf("%d bytes, %v", len(line), err)
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 2*size+size/8 {
+		t.Errorf("a line of %d MiB took %d MiB", size>>20, got>>20)
+	}
+	if line, _, err = r.Next(); err != nil || cap(line) > 1<<10 {
+		t.Errorf("a line of %d bytes with room for %d, %v", len(line), cap(line), err)
+	}
+}
