@@ -100,8 +100,8 @@ func TestAPIWithoutServer(t *testing.T) {
 		"list":    {nil, exitOK, "desktop screenshot", ""},
 		"help":    {[]string{"--help"}, exitOK, "Exit status: 0 success", ""},
 		"of one":  {[]string{"desktop", "screenshot", "-h"}, exitOK, "Route: GET /v1/desktop/screenshot", ""},
-		"unknown": {[]string{"desktop", "screensho"}, exitUsage, "", "did you mean 'deskhand api desktop screenshot'"},
-		"flag":    {[]string{"desktop", "screenshot", "--scala", "1"}, exitUsage, "", "did you mean --scale?\nTry 'deskhand api desktop screenshot --help'.\n"},
+		"unknown": {[]string{"desktop", "screensho"}, exitUsage, "", "there is no command 'desktop screensho'"},
+		"flag":    {[]string{"desktop", "screenshot", "--scala", "1"}, exitUsage, "", "unknown flag: --scala\nTry 'deskhand api desktop screenshot --help'.\n"},
 	} {
 		got := runCommandLine(t, env, append([]string{"api"}, c.args...)...)
 		if got.status != c.status || !strings.Contains(got.stdout, c.stdout) || !strings.Contains(got.stderr, c.stderr) || (got.stdout == "") != (c.stdout == "") || (got.stderr == "") != (c.stderr == "") {
@@ -263,7 +263,7 @@ func TestAPIConfiguration(t *testing.T) {
 	t.Parallel()
 	s := serve(t, environ(t))
 	dir := t.TempDir()
-	s.wantAPI(t, nil, "config", "mcp", "put", dir, "files", "local", "--command", "npx", "--args", "-y", "--args", "server", "--env", "A=1")
+	s.wantAPI(t, nil, "config", "mcp", "put", dir, "files", "--json", `{"type":"local","command":"npx","args":["-y","server"],"env":{"A":"1"}}`)
 	var entry struct {
 		Type, Command string
 		Args          []string
@@ -306,15 +306,12 @@ func TestAPIEvents(t *testing.T) {
 	s := serve(t, environ(t), "--desktop", "--token", secret)
 	s.token = secret
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, 0} {
-		f := s.follow(t, "desktop", "events", "--events", "--token", secret)
+		f := s.follow(t, "desktop", "events", "--token", secret)
 		poll(t, callLimit, "an event", func() string {
 			s.ask(t, "/v1/desktop/mouse/move", `{"x":1,"y":1}`, nil)
 			line, _, ok := strings.Cut(f.stdout.String(), "\n")
-			var e struct {
-				Event, ID string
-				Data      map[string]any
-			}
-			if !ok || json.Unmarshal([]byte(line), &e) != nil || e.Event == "" || e.ID == "" || len(e.Data) == 0 {
+			var e map[string]any
+			if !ok || json.Unmarshal([]byte(line), &e) != nil || len(e) == 0 {
 				return "only " + line
 			}
 			return ""

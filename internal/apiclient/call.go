@@ -23,15 +23,12 @@ const reachTime = 10 * time.Second
 // client returns the HTTP client of one run. It follows no redirects, which would
 // take a body or the token to another server.
 func client() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: reachTime}).DialContext
+	transport.DisableCompression = true // lengths and bytes stay as the server sent them
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: reachTime}).DialContext,
-			TLSHandshakeTimeout: reachTime,
-			ForceAttemptHTTP2:   true,
-			DisableCompression:  true, // lengths and bytes stay as the server sent them
-		},
+		Transport:     transport,
 	}
 }
 
@@ -89,7 +86,6 @@ func (r *run) send(ctx context.Context, c *http.Client, server Server, req *requ
 	if hr.Header.Get("Accept") == "" {
 		hr.Header.Set("Accept", "*/*")
 	}
-	var sending *meter
 	if b := req.body; b != nil {
 		hr.ContentLength, hr.Body = b.size, b.reader
 		if b.size == 0 {
@@ -98,13 +94,8 @@ func (r *run) send(ctx context.Context, c *http.Client, server Server, req *requ
 		if hr.Header.Get("Content-Type") == "" {
 			hr.Header.Set("Content-Type", b.kind)
 		}
-		if b.stream {
-			sending = r.newMeter("sending", b.size, 0)
-			hr.Body = sending.body(hr.Body)
-		}
 	}
 	res, err := c.Do(hr)
-	sending.close()
 	if err != nil {
 		return nil, r.interrupted(ctx, unreachable(server.base(), err))
 	}

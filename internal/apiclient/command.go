@@ -29,8 +29,8 @@ type Command struct {
 	Connect func() (Server, error)
 
 	// Stdin is read where the command line says "-". Stdout gets the answer and
-	// nothing else. Stderr gets the progress of long transfers if it is a terminal.
-	// Only an *os.File can be a terminal.
+	// nothing else. Stderr gets notes about a terminal. Only an *os.File can be a
+	// terminal.
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
@@ -74,10 +74,8 @@ type options struct {
 	include     bool
 	raw         bool
 	pretty      bool
-	events      bool
 	decode      bool
 	resume      bool
-	noProgress  bool
 }
 
 // run is one use of a command.
@@ -167,7 +165,7 @@ func (r *run) locate(args []string) (*target, error) {
 	r.general.SetInterspersed(false)
 	if err := r.general.Parse(args); err != nil {
 		t.help = errors.Is(err, pflag.ErrHelp)
-		return t, r.flagError(err, r.general, t)
+		return t, flagError(err, t)
 	}
 	args = r.general.Args()
 	if len(args) == 0 {
@@ -190,24 +188,10 @@ func (r *run) locate(args []string) (*target, error) {
 	}
 	r.general.SetInterspersed(true)
 	if err := r.general.Parse(t.rest); err != nil {
-		return t, r.flagError(err, r.general, t)
+		return t, flagError(err, t)
 	}
 	if r.general.NArg() > 0 {
-		return nil, r.unknownWord(t.words, r.general.Arg(0))
+		return nil, usagef(t.command(), "there is no command '%s'", strings.TrimSpace(t.command()+" "+r.general.Arg(0)))
 	}
 	return t, nil
-}
-
-// unknownWord returns the error for a word with which no command continues.
-func (r *run) unknownWord(words []string, word string) error {
-	var candidates []string
-	for _, next := range r.doc.following(words) {
-		candidates = append(candidates, next.Word)
-	}
-	command := strings.Join(words, " ")
-	text := "there is no command '" + strings.TrimSpace(command+" "+word) + "'"
-	if near := nearest(word, candidates); near != "" {
-		text += "; did you mean '" + strings.Join(slices.Concat([]string{r.Name}, words, []string{near}), " ") + "'?"
-	}
-	return usagef(command, "%s", text)
 }

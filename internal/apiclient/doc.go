@@ -33,7 +33,11 @@
 // numbers may stand as arguments, in the order of the help. Further arguments are
 // the member called args: "processes run -- ls -l /tmp".
 //
-// --json and --data give a whole body and exclude the flags of members.
+// --json and --data give a whole body and exclude the flags of members. A body that
+// may be one of several objects has no flags of members.
+//
+// The command line does not check values, correct words or guess media types. The
+// server checks values against the document. A misspelt word is an error.
 //
 // # Lifetime and concurrency
 //

@@ -61,7 +61,6 @@ type schema struct {
 	Required    []string
 	Items       *schema
 	Additional  anything `json:"additionalProperties"`
-	OneOf       []*schema
 }
 
 // types is one name of a type, or a list of names.
@@ -132,33 +131,6 @@ func (d *document) resolve(s *schema) *schema {
 	return s
 }
 
-// properties returns the named members of an object and the names of the required
-// ones. Of alternatives, it returns the members of all and what each requires.
-func (d *document) properties(s *schema) (members map[string]*schema, required []string) {
-	if len(s.OneOf) == 0 {
-		return s.Properties, s.Required
-	}
-	members = map[string]*schema{}
-	for i, alternative := range s.OneOf {
-		alternative = d.resolve(alternative)
-		for _, name := range slices.Sorted(maps.Keys(alternative.Properties)) {
-			member := *alternative.Properties[name]
-			if other := members[name]; other != nil {
-				member.Enum = slices.Concat(other.Enum, member.Enum)
-				if about := other.Description; about != "" && about != member.Description {
-					member.Description = about + ", or " + member.Description
-				}
-			}
-			members[name] = &member
-		}
-		if i == 0 {
-			required = slices.Clone(alternative.Required)
-		}
-		required = slices.DeleteFunc(required, func(name string) bool { return !slices.Contains(alternative.Required, name) })
-	}
-	return members, required
-}
-
 // jsonBody returns the schema of the operation's JSON body, or nil if it takes none.
 func (op *operation) jsonBody() *schema {
 	if op.RequestBody == nil {
@@ -177,6 +149,19 @@ func (op *operation) rawBodies() []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(op.RequestBody.Content)), isJSON)
+}
+
+// rawType returns the media type of --data: the first one that the operation takes
+// which says more than octet-stream. op may be nil.
+func (op *operation) rawType() string {
+	if op != nil {
+		for _, kind := range op.rawBodies() {
+			if kind != octetStream {
+				return kind
+			}
+		}
+	}
+	return octetStream
 }
 
 // answerTypes returns the media types of successful answers, sorted.

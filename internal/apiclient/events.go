@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 )
 
 const eventStream = "text/event-stream"
@@ -15,138 +16,82 @@ const eventStream = "text/event-stream"
 // mostEvent bounds the memory that one event takes.
 const mostEvent = 64 << 20
 
-// event is one server-sent event.
-type event struct {
-	name string
-	id   string
-	data []byte
-}
-
-// eventReader reads a stream of server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html) whose lines end
-// with \n or \r\n.
-type eventReader struct {
-	lines *bufio.Scanner
-	most  int    // bytes of one event
-	id    string // of the last event that had one
-}
-
-func newEventReader(r io.Reader, most int) *eventReader {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, most)
-	return &eventReader{lines: lines, most: most}
-}
-
-// next waits for the next event that has data. It returns io.EOF at the end of the
-// stream.
-func (r *eventReader) next() (event, error) {
-	var e event
-	hasData := false
-	for r.lines.Scan() {
-		line := r.lines.Bytes()
-		if len(line) == 0 && hasData {
-			e.id, e.data = r.id, bytes.TrimSuffix(e.data, []byte("\n"))
-			return e, nil
-		}
-		if len(line) == 0 {
-			e = event{}
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(name) {
-		case "event":
-			e.name = string(value)
-		case "data":
-			hasData = true
-			if len(e.data)+len(value) > r.most {
-				return event{}, errTooLong
-			}
-			e.data = append(append(e.data, value...), '\n')
-		case "id":
-			if !bytes.ContainsRune(value, 0) {
-				r.id = string(value)
-			}
-		}
-	}
-	switch err := r.lines.Err(); {
-	case err == nil:
-		return event{}, io.EOF // an event that no empty line ends does not count
-	case errors.Is(err, bufio.ErrTooLong):
-		return event{}, errTooLong
-	default:
-		return event{}, err
-	}
-}
-
 var errTooLong = fmt.Errorf("an event of more than %s", ByteCount(mostEvent))
 
-// printEvents prints each event as it comes, as one line of JSON.
-func (r *run) printEvents(body io.Reader, file *outputFile) error {
-	out, done := r.Stdout, func() error { return nil }
-	if file != nil {
-		f, err := file.direct()
-		if err != nil {
-			return err
+// events returns the data of each server-sent event
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html) of a stream whose
+// lines end with \n or \r\n. An event has at most most bytes of data.
+func events(stream io.Reader, most int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		lines := bufio.NewScanner(stream)
+		lines.Buffer(nil, most)
+		var data []byte // nil before the event's first line of data
+		for lines.Scan() {
+			name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
+			switch {
+			case len(lines.Bytes()) == 0 && data != nil:
+				if !yield(bytes.TrimSuffix(data, []byte("\n")), nil) {
+					return
+				}
+				data = nil
+			case string(name) == "data":
+				if data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n'); len(data) > most {
+					yield(nil, errTooLong)
+					return
+				}
+			}
 		}
-		out, done = f, f.Close
+		// An event that no empty line ends does not count.
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(nil, errTooLong)
+		} else if err != nil {
+			yield(nil, err)
+		}
 	}
-	err := r.copyEvents(out, body)
-	return errors.Join(err, done())
+}
+
+// printEvents prints the data of each event as it comes, JSON on one line.
+func (r *run) printEvents(body io.Reader, file *outputFile) error {
+	if file == nil {
+		return r.copyEvents(r.Stdout, body)
+	}
+	f, err := file.direct()
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.copyEvents(f, body), f.Close())
 }
 
 func (r *run) copyEvents(out io.Writer, body io.Reader) error {
-	events := newEventReader(body, mostEvent)
-	for {
-		e, err := events.next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	for data, err := range events(body, mostEvent) {
+		if err != nil {
+			return err
+		}
+		if r.decode {
+			data, err = decodedData(data)
+		} else {
+			data = line(data, isTerminal(out))
 		}
 		if err != nil {
 			return err
 		}
-		line, err := r.lineOf(e, isTerminal(out))
-		if err != nil {
-			return err
-		}
-		if _, err := out.Write(line); err != nil {
+		if _, err := out.Write(data); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// lineOf returns the text that printEvents prints for an event.
-func (r *run) lineOf(e event, terminal bool) ([]byte, error) {
-	if r.decode {
-		return decodedData(e.data)
+// line returns an event's data as a line, JSON without spaces.
+func line(data []byte, terminal bool) []byte {
+	var compact bytes.Buffer
+	if json.Compact(&compact, data) == nil {
+		data = compact.Bytes()
 	}
-	line, err := e.line(r.events)
 	if terminal {
-		line = []byte(printable(string(line)))
+		data = []byte(printable(string(data)))
 	}
-	return append(line, '\n'), err
-}
-
-// line returns the event's data, with its name and id if all is asked for. Data
-// that is not JSON becomes a JSON text there.
-func (e event) line(all bool) ([]byte, error) {
-	var b bytes.Buffer
-	data, err := e.data, json.Compact(&b, e.data)
-	if err == nil {
-		data = b.Bytes()
-	}
-	if !all {
-		return data, nil
-	}
-	if err != nil {
-		if data, err = marshal(string(e.data)); err != nil {
-			return nil, err
-		}
-	}
-	return marshal(struct {
-		Event string          `json:"event,omitempty"`
-		ID    string          `json:"id,omitempty"`
-		Data  json.RawMessage `json:"data"`
-	}{e.name, e.id, data})
+	return append(data, '\n')
 }
 
 // logEntry is output of a process in an answer, or an answer that has several.

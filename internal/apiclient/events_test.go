@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-func TestEventReader(t *testing.T) {
+func TestReadEvents(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		stream string
@@ -25,32 +25,24 @@ func TestEventReader(t *testing.T) {
 	}{
 		"nothing":        {"", nil},
 		"comments":       {": hi\n\n:\n\n", nil},
-		"one":            {"event: log\nid: 7\ndata: {}\n\n", []string{"log 7 {}"}},
-		"no space":       {"event:log\nid:7\ndata:{}\n\n", []string{"log 7 {}"}},
-		"one space only": {"data:  x\n\n", []string{"   x"}},
-		"id stays":       {"id: 1\ndata: a\n\ndata: b\n\nid\ndata: c\n\n", []string{" 1 a", " 1 b", "  c"}},
-		"id alone":       {"id: 5\n\ndata: a\n\n", []string{" 5 a"}},
-		"id with zero":   {"id: 1\ndata: a\n\nid: 2\x00\ndata: b\n\n", []string{" 1 a", " 1 b"}},
-		"name is reset":  {"event: x\n\ndata: a\n\n", []string{"  a"}},
-		"several lines":  {"data: a\ndata\ndata: b\n\n", []string{"  a\n\nb"}},
-		"empty data":     {"data\n\n", []string{"  "}},
-		"unknown":        {"retry: 5\nfoo: bar\ndata: a\n\n", []string{"  a"}},
-		"line ends":      {"data: a\r\n\r\ndata: c\n\n", []string{"  a", "  c"}},
-		"unfinished":     {"data: a\n\ndata: b\n", []string{"  a"}},
-		"colon in data":  {"data: a:b: c\n\n", []string{"  a:b: c"}},
+		"one":            {"event: log\nid: 7\ndata: {}\n\n", []string{"{}"}},
+		"no space":       {"event:log\nid:7\ndata:{}\n\n", []string{"{}"}},
+		"one space only": {"data:  x\n\n", []string{" x"}},
+		"no data":        {"event: x\n\ndata: a\n\n", []string{"a"}},
+		"several lines":  {"data: a\ndata\ndata: b\n\n", []string{"a\n\nb"}},
+		"empty data":     {"data\n\n", []string{""}},
+		"unknown":        {"retry: 5\nfoo: bar\ndata: a\n\n", []string{"a"}},
+		"line ends":      {"data: a\r\n\r\ndata: c\n\n", []string{"a", "c"}},
+		"unfinished":     {"data: a\n\ndata: b\n", []string{"a"}},
+		"colon in data":  {"data: a:b: c\n\n", []string{"a:b: c"}},
 	} {
 		for how, in := range map[string]io.Reader{"whole": strings.NewReader(c.stream), "by bytes": iotest.OneByteReader(strings.NewReader(c.stream))} {
 			var got []string
-			r := newEventReader(in, mostEvent)
-			for {
-				e, err := r.next()
+			for data, err := range events(in, mostEvent) {
 				if err != nil {
-					if !errors.Is(err, io.EOF) {
-						t.Errorf("%s: %v", name, err)
-					}
-					break
+					t.Errorf("%s: %v", name, err)
 				}
-				got = append(got, e.name+" "+e.id+" "+string(e.data))
+				got = append(got, string(data))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", name, how, diff)
@@ -87,27 +79,24 @@ func TestEventOfNoEnd(t *testing.T) {
 		return read
 	}
 	for name, in := range map[string]io.Reader{"one line": endless('x'), "lines": lines()} {
-		r := newEventReader(in, 3<<20)
-		if _, err := r.next(); !errors.Is(err, errTooLong) {
-			t.Errorf("%s: %v", name, err)
+		for _, err := range events(in, 3<<20) {
+			if !errors.Is(err, errTooLong) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
 
-func FuzzEventReader(f *testing.F) {
+func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event: a\nid: 1\ndata: {}\n\n"))
 	f.Add([]byte("data: a\r\n\r\n\r\ndata:b\r\r"))
 	f.Add([]byte(":\n\ndata\ndata\n\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		read := func(in io.Reader) (all []string) {
-			r := newEventReader(in, mostEvent)
-			for {
-				e, err := r.next()
-				if err != nil {
-					return all
-				}
-				all = append(all, fmt.Sprintf("%q %q %q", e.name, e.id, e.data))
+			for data, err := range events(in, mostEvent) {
+				all = append(all, fmt.Sprintf("%q, %v", data, err))
 			}
+			return all
 		}
 		whole, pieces := read(bytes.NewReader(stream)), read(iotest.HalfReader(bytes.NewReader(stream)))
 		if diff := cmp.Diff(whole, pieces); diff != "" {
@@ -147,12 +136,10 @@ func TestEventsAreShownAsTheyCome(t *testing.T) {
 		flags       []string
 		event, want string
 	}{
-		"data":         {nil, "event: log\nid: 7\ndata: {\"a\": [1, \"<\"]}\n\n", `{"a":[1,"<"]}` + "\n"},
-		"no JSON":      {nil, "data: hello\ndata: you\n\n", "hello\nyou\n"},
-		"events":       {[]string{"--events"}, "event: log\nid: 7\ndata: {\"a\": \"<\"}\n\n", `{"event":"log","id":"7","data":{"a":"<"}}` + "\n"},
-		"events, text": {[]string{"--events"}, "data: a\"b\n\n", `{"data":"a\"b"}` + "\n"},
-		"raw":          {[]string{"--raw"}, ": x\n\ndata:  1\n\n", ": x\n\ndata:  1\n\n"},
-		"decode":       {[]string{"--decode"}, "data: {\"data\":\"aGkK/w==\",\"encoding\":\"base64\",\"sequence\":1}\n\n", "hi\n\xff"},
+		"data":    {nil, "event: log\nid: 7\ndata: {\"a\": [1, \"<\"]}\n\n", `{"a":[1,"<"]}` + "\n"},
+		"no JSON": {nil, "data: hello\ndata: you\n\n", "hello\nyou\n"},
+		"raw":     {[]string{"--raw"}, ": x\n\ndata:  1\n\n", ": x\n\ndata:  1\n\n"},
+		"decode":  {[]string{"--decode"}, "data: {\"data\":\"aGkK/w==\",\"encoding\":\"base64\",\"sequence\":1}\n\n", "hi\n\xff"},
 	} {
 		for how, interrupt := range map[string]bool{"ends": false, "is ended": true} {
 			t.Run(name+" "+how, func(t *testing.T) {

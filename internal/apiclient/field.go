@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
-	"math/big"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -69,15 +66,15 @@ func (op *operation) fields() []*field {
 		}
 	}
 	if body := op.jsonBody(); body != nil {
-		members, required := op.doc.properties(body)
-		names := slices.Clone(required)
-		for _, name := range sortedKeys(members) {
+		names := slices.Clone(body.Required)
+		for _, name := range sortedKeys(body.Properties) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 		for _, name := range names {
-			list = append(list, op.field(inBody, name, members[name], members[name].Description, slices.Contains(required, name)))
+			member := body.Properties[name]
+			list = append(list, op.field(inBody, name, member, member.Description, slices.Contains(body.Required, name)))
 		}
 	}
 	return list
@@ -151,61 +148,22 @@ func (d *document) typeName(s *schema) string {
 }
 
 // encode returns the JSON of the field's value. The text of an error continues the
-// field's label.
+// field's label. The server checks values against the schema.
 func (f *field) encode() (json.RawMessage, error) { return f.doc.encode(f.schema, f.texts) }
 
+// encode returns the texts of a value as JSON. A text that is JSON is the value,
+// unless the schema asks for a string. Other texts are strings.
 func (d *document) encode(s *schema, texts []string) (json.RawMessage, error) {
-	last := texts[len(texts)-1]
-	kind := s.kind()
-	switch kind {
-	case "array":
+	text := texts[len(texts)-1]
+	switch kind := s.kind(); {
+	case kind == "array":
 		return d.encodeList(d.resolve(s.Items), texts)
-	case "object":
+	case kind == "object":
 		return d.encodeObject(s, texts)
-	case "string":
-		return encodeText(s, last)
-	case "integer":
-		if n, ok := new(big.Int).SetString(last, 10); ok {
-			return json.RawMessage(n.String()), nil
-		}
-		return nil, fmt.Errorf("must be an integer, not %q", last)
-	case "number":
-		return encodeNumber(last)
-	case "boolean":
-		if last == "true" || last == "false" {
-			return json.RawMessage(last), nil
-		}
-		return nil, fmt.Errorf("must be true or false, not %q", last)
-	}
-	switch { // JSON, or a text when it is not valid JSON
-	case len(texts) > 1:
-		return d.encodeList(s, texts)
-	case json.Valid([]byte(last)):
-		return json.RawMessage(last), nil
-	}
-	return marshal(last)
-}
-
-func encodeText(s *schema, text string) (json.RawMessage, error) {
-	var names []string
-	for _, name := range s.Enum {
-		names = append(names, plain(name))
-	}
-	if len(names) > 0 && !slices.Contains(names, text) {
-		return nil, fmt.Errorf("must be %s, not %q", oneOf(names), text)
-	}
-	return marshal(text)
-}
-
-func encodeNumber(text string) (json.RawMessage, error) {
-	n, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil || math.IsNaN(n) || math.IsInf(n, 0):
-		return nil, fmt.Errorf("must be a number, not %q", text)
-	case json.Valid([]byte(text)):
+	case kind != "string" && json.Valid([]byte(text)):
 		return json.RawMessage(text), nil
 	}
-	return marshal(n) // .5 is not valid JSON
+	return marshal(text)
 }
 
 func (d *document) encodeList(item *schema, texts []string) (json.RawMessage, error) {
@@ -223,12 +181,7 @@ func (d *document) encodeList(item *schema, texts []string) (json.RawMessage, er
 func (d *document) encodeObject(s *schema, texts []string) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, text := range texts {
-		if strings.HasPrefix(strings.TrimSpace(text), "{") {
-			var whole map[string]json.RawMessage
-			if err := json.Unmarshal([]byte(text), &whole); err != nil {
-				return nil, fmt.Errorf("must be KEY=VALUE or a JSON object: %w", err)
-			}
-			maps.Copy(all, whole)
+		if json.Unmarshal([]byte(text), &all) == nil {
 			continue
 		}
 		key, value, ok := strings.Cut(text, "=")
@@ -239,11 +192,10 @@ func (d *document) encodeObject(s *schema, texts []string) (json.RawMessage, err
 		if member == nil {
 			member = s.Additional.schema
 		}
-		encoded, err := d.encode(d.resolve(member), []string{value})
-		if err != nil {
-			return nil, fmt.Errorf("%s %w", key, err)
+		var err error
+		if all[key], err = d.encode(d.resolve(member), []string{value}); err != nil {
+			return nil, err
 		}
-		all[key] = encoded
 	}
 	return marshal(all)
 }
@@ -256,14 +208,6 @@ func plain(value json.RawMessage) string {
 		return text
 	}
 	return string(value)
-}
-
-// oneOf joins words as "a, b or c".
-func oneOf(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

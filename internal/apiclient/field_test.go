@@ -53,40 +53,28 @@ func TestEncode(t *testing.T) {
 		{"text", []string{"é<&>\n\x00"}, `"é<&>\n\u0000"`},
 		{"nullable", []string{"x"}, `"x"`},
 		{"name", []string{"two"}, `"two"`},
-		{"name", []string{"four"}, `must be one, two or three, not "four"`},
 		{"n", []string{"-7"}, "-7"},
-		{"n", []string{"007"}, "7"},
 		{"n", []string{"18446744073709551615"}, "18446744073709551615"},
-		{"n", []string{"1.5"}, `must be an integer, not "1.5"`},
-		{"n", []string{""}, `must be an integer, not ""`},
+		{"n", []string{"many"}, `"many"`}, // for the server to refuse
 		{"f", []string{"0.10"}, "0.10"},
-		{"f", []string{".5"}, "0.5"},
 		{"f", []string{"1e3"}, "1e3"},
-		{"f", []string{"NaN"}, "must be a number"},
-		{"f", []string{"Inf"}, "must be a number"},
-		{"f", []string{"0x"}, "must be a number"},
 		{"b", []string{"true"}, "true"},
-		{"b", []string{"yes"}, `must be true or false, not "yes"`},
 		{"list", []string{"a", "[", "1"}, `["a","[","1"]`},
 		{"numbers", []string{"1", "2"}, "[1,2]"},
-		{"numbers", []string{"1", "x"}, `must be an integer, not "x"`},
 		{"objects", []string{`{"on":true}`, "on=false"}, `[{"on":true},{"on":false}]`},
 		{"map", []string{"A=1", "B=x=y", "C="}, `{"A":"1","B":"x=y","C":""}`},
 		{"map", []string{`{"A":"1"}`, "B=2"}, `{"A":"1","B":"2"}`},
 		{"map", []string{"A"}, `must be KEY=VALUE or a JSON object, not "A"`},
 		{"map", []string{"=1"}, `must be KEY=VALUE`},
-		{"map", []string{"{A:1}"}, "must be KEY=VALUE or a JSON object: invalid character"},
+		{"map", []string{"{A:1}"}, "must be KEY=VALUE or a JSON object"},
 		{"counts", []string{"a=1"}, `{"a":1}`},
-		{"counts", []string{"a=x"}, `a must be an integer, not "x"`},
 		{"free", []string{"a=1", "b=x", `c=[true]`}, `{"a":1,"b":"x","c":[true]}`},
 		{"inner", []string{"on=true"}, `{"on":true}`},
-		{"inner", []string{"on=1"}, `on must be true or false, not "1"`},
 		{"inner", []string{`{"other":1}`}, `{"other":1}`},
 		{"any", []string{"x"}, `"x"`},
 		{"any", []string{`{"a":[1]}`}, `{"a":[1]}`},
 		{"any", []string{"12"}, "12"},
 		{"textOrList", []string{"npx"}, `"npx"`},
-		{"textOrList", []string{"a", "b"}, `["a","b"]`},
 		{"textOrList", []string{`["a"]`}, `["a"]`},
 		{"objectOrFalse", []string{"false"}, "false"},
 		{"objectOrFalse", []string{`{"on":true}`}, `{"on":true}`},
@@ -103,44 +91,6 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s %q: %s, want %s", c.member, c.texts, got, c.want)
 		case err == nil && !json.Valid(got):
 			t.Errorf("%s %q: %s is no JSON", c.member, c.texts, got)
-		}
-	}
-}
-
-// TestAlternatives merges the members of bodies that may be one of several.
-func TestAlternatives(t *testing.T) {
-	t.Parallel()
-	d, err := parse([]byte(`{"paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"oneOf":[
-		{"type":"object","required":["type","command"],"properties":{"type":{"type":"string","enum":["local"],"description":"a program"},"command":{"type":"string"},"timeout":{"type":"integer"}}},
-		{"type":"object","required":["type","url"],"properties":{"type":{"type":"string","enum":["remote"],"description":"a server"},"url":{"type":"string"},"timeout":{"type":"string"}}}]}}}}}}}}`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, f := range d.operations[0].fields() {
-		got[f.name] = f.Type()
-		if f.required != (f.name == "type") {
-			t.Errorf("%s: required is %v", f.name, f.required)
-		}
-		if f.name == "type" && f.about != "a program, or a server" {
-			t.Errorf("%s: %q", f.name, f.about)
-		}
-	}
-	for name, want := range map[string]string{"type": "local|remote", "command": "text", "url": "text", "timeout": "text"} {
-		if got[name] != want {
-			t.Errorf("%s: %q, want %q", name, got[name], want)
-		}
-	}
-}
-
-func TestOneOf(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		words []string
-		want  string
-	}{{nil, ""}, {[]string{"a"}, "a"}, {[]string{"a", "b"}, "a or b"}, {[]string{"a", "b", "c"}, "a, b or c"}} {
-		if got := oneOf(c.words); got != c.want {
-			t.Errorf("%q: %q", c.words, got)
 		}
 	}
 }

@@ -194,20 +194,13 @@ func (r *run) save(ctx context.Context, res *http.Response, o *outputFile) error
 	if err := o.begin(res); err != nil {
 		return err
 	}
-	total := res.ContentLength
-	if total >= 0 {
-		total += o.kept
-	}
-	m := r.newMeter("receiving", total, o.kept)
-	n, err := io.Copy(o.f, m.reader(res.Body))
-	m.close()
+	n, err := io.Copy(o.f, res.Body)
 	if err == nil {
 		err = o.finish()
 	}
 	if err != nil {
 		return o.explain(ctx, n, err)
 	}
-	m.report(r.Stderr, o.name)
 	return nil
 }
 

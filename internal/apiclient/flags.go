@@ -32,7 +32,6 @@ func (r *run) generalFlags() *pflag.FlagSet {
 	flags.BoolVar(&r.raw, "raw", false, "print the answer byte for byte, also that of an error")
 	flags.BoolVar(&r.pretty, "pretty", false, "indent JSON also if standard output is not a terminal")
 	flags.StringArrayVarP(&r.headers, "header", "H", nil, "send a header `'NAME: VALUE'`; may be repeated")
-	flags.BoolVar(&r.noProgress, "no-progress", false, "do not show the progress of long transfers")
 	return flags
 }
 
@@ -46,10 +45,9 @@ func (r *run) operationFlags(op *operation) (*pflag.FlagSet, []*field) {
 	}
 	if op == nil || len(op.rawBodies()) > 0 {
 		own.StringVarP(&r.data, "data", "d", "", "the body: `TEXT|@FILE|-`, where - is standard input")
-		own.StringVar(&r.contentType, "content-type", "", "media `TYPE` of --data (default: detected)")
+		own.StringVar(&r.contentType, "content-type", "", "media `TYPE` of --data (default: the route's)")
 	}
 	if op == nil || slices.Contains(op.answerTypes(), eventStream) {
-		own.BoolVar(&r.events, "events", false, `also print the names and ids of events: {"event","id","data"} a line`)
 		own.BoolVar(&r.decode, "decode", false, "print only the decoded base64 data of the answer")
 	}
 	if op == nil {
@@ -112,7 +110,7 @@ func (r *run) parseFlags(t *target) (help bool, err error) {
 		r.describe(t, own)
 		return true, nil
 	} else if err != nil {
-		return false, r.flagError(err, flags, t)
+		return false, flagError(err, t)
 	}
 	t.fields = fields
 	given := func(name string) bool {
@@ -157,36 +155,10 @@ func (t *target) takeArguments(args []string) error {
 	return usagef(t.command(), "there is an argument too many: %q%s", args[0], text)
 }
 
-// flagError returns an error of flags with its remedy. It returns nil
-// for a request for help.
-func (r *run) flagError(err error, flags *pflag.FlagSet, t *target) error {
-	var (
-		unknown *pflag.NotExistError
-		needs   *pflag.ValueRequiredError
-		invalid *pflag.InvalidValueError
-	)
-	command := t.command()
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
+// flagError returns an error of flags, or nil for a request for help.
+func flagError(err error, t *target) error {
+	if errors.Is(err, pflag.ErrHelp) {
 		return nil
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
-		text := "there is no flag -" + unknown.GetSpecifiedName()
-		if strings.Trim(unknown.GetSpecifiedShortnames(), "0123456789.") == "" {
-			text += "; put -- before arguments that begin with -"
-		}
-		return usagef(command, "%s", text)
-	case errors.As(err, &unknown):
-		var names []string
-		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		text := "there is no flag --" + unknown.GetSpecifiedName()
-		if near := nearest(unknown.GetSpecifiedName(), names); near != "" {
-			text += "; did you mean --" + near + "?"
-		}
-		return usagef(command, "%s", text)
-	case errors.As(err, &needs):
-		return usagef(command, "--%s needs a value", needs.GetSpecifiedName())
-	case errors.As(err, &invalid):
-		return usagef(command, "--%s must be true or false, not %q", invalid.GetFlag().Name, invalid.GetValue())
 	}
-	return usagef(command, "%s", err)
+	return usagef(t.command(), "%s", err)
 }

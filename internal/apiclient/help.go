@@ -106,7 +106,7 @@ func (r *run) describe(t *target, flags *pflag.FlagSet) {
 			fmt.Fprintf(r.Stdout, "\nRoute: %s %s\n", op.method, op.path)
 		}
 		if kinds := op.answerTypes(); len(kinds) > 0 {
-			fmt.Fprintf(r.Stdout, "Answer: %s\n", oneOf(kinds))
+			fmt.Fprintf(r.Stdout, "Answer: %s\n", strings.Join(kinds, ", "))
 		}
 	}
 	if flags.HasFlags() {

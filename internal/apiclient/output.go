@@ -118,9 +118,7 @@ func (r *run) printBytes(res *http.Response, kind string) error {
 		_, err = io.Copy(r.Stdout, body)
 		return err
 	}
-	m := r.newMeter("receiving", res.ContentLength, 0)
-	_, err := io.Copy(r.Stdout, m.reader(body))
-	m.close()
+	_, err := io.Copy(r.Stdout, body)
 	return err
 }
 

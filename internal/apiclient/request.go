@@ -1,16 +1,14 @@
 package apiclient
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -32,7 +30,6 @@ type payload struct {
 	reader io.ReadCloser
 	size   int64  // -1 if unknown
 	kind   string // its media type
-	stream bool   // it may be long
 }
 
 // build makes the request of a target.
@@ -56,10 +53,8 @@ func (r *run) build(t *target) (*request, error) {
 	}
 	var err error
 	switch {
-	case r.hasData:
-		req.body, err = r.rawBody(t)
-	case r.hasJSON:
-		req.body, err = r.jsonBody(t)
+	case r.hasData || r.hasJSON:
+		req.body, err = r.wholeBody(t)
 	case t.op != nil && t.op.jsonBody() != nil:
 		req.body, err = t.jsonBody()
 	case t.op != nil && t.op.RequestBody != nil && t.op.RequestBody.Required:
@@ -75,7 +70,6 @@ func (r *run) check(t *target) error {
 	if r.hasJSON && r.hasData {
 		return usagef(t.command(), "--json excludes --data")
 	}
-	member := false
 	for _, f := range t.fields {
 		if f.twin != nil && r.hasData {
 			f.twin.texts, f.texts = f.texts, nil
@@ -86,21 +80,11 @@ func (r *run) check(t *target) error {
 		if r.hasData || r.hasJSON {
 			return usagef(t.command(), "%s is a member of the JSON body, which --json and --data exclude", f.label)
 		}
-		member = true
 	}
-	var missing []string
 	for _, f := range t.fields {
-		// A body that may be left out is left out as a whole only.
-		needed := f.place != inBody || !r.hasData && !r.hasJSON && (member || t.op.RequestBody.Required)
-		if f.required && needed && !f.given() {
-			missing = append(missing, f.label)
+		if needed := f.place != inBody || !r.hasData && !r.hasJSON; f.required && needed && !f.given() {
+			return usagef(t.command(), "%s is missing", f.label)
 		}
-	}
-	switch last := len(missing) - 1; {
-	case last == 0:
-		return usagef(t.command(), "%s is missing", missing[0])
-	case last > 0:
-		return usagef(t.command(), "%s and %s are missing", strings.Join(missing[:last], ", "), missing[last])
 	}
 	return nil
 }
@@ -148,40 +132,18 @@ func (t *target) jsonBody() (*payload, error) {
 	return payloadOf(text, jsonType), err
 }
 
-// jsonBody reads the body that --json gives and checks that it is JSON.
-func (r *run) jsonBody(t *target) (*payload, error) {
-	body, err := r.open(r.json)
+// wholeBody opens the body that --json or --data gives. Files are sent while they are
+// read.
+func (r *run) wholeBody(t *target) (*payload, error) {
+	flag, value, kind := "--data", r.data, cmp.Or(r.contentType, t.op.rawType())
+	if r.hasJSON {
+		flag, value, kind = "--json", r.json, jsonType
+	}
+	p, err := r.open(value)
 	if err != nil {
-		return nil, usagef(t.command(), "--json: %v", err)
+		return nil, usagef(t.command(), "%s: %v", flag, err)
 	}
-	defer func() { _ = body.reader.Close() }()
-	text, err := io.ReadAll(body.reader)
-	if err != nil {
-		return nil, fmt.Errorf("--json: %w", err)
-	}
-	var valid json.RawMessage
-	if err := json.Unmarshal(text, &valid); err != nil {
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, usagef(t.command(), "--json: %v, at byte %d of it", err, syntax.Offset)
-		}
-		return nil, usagef(t.command(), "--json: %v", err)
-	}
-	return payloadOf(valid, jsonType), nil
-}
-
-// rawBody opens the body that --data gives. Files are sent while they are read.
-func (r *run) rawBody(t *target) (*payload, error) {
-	p, err := r.open(r.data)
-	if err != nil {
-		return nil, usagef(t.command(), "--data: %v", err)
-	}
-	var accepted []string
-	if t.op != nil {
-		accepted = t.op.rawBodies()
-	}
-	if p.kind = r.contentType; p.kind == "" {
-		p.detect(accepted)
-	}
+	p.kind = kind
 	return p, nil
 }
 
@@ -190,11 +152,7 @@ func (r *run) open(value string) (*payload, error) {
 	name, isFile := strings.CutPrefix(value, "@")
 	switch {
 	case value == "-":
-		p := &payload{reader: io.NopCloser(r.Stdin), size: -1, stream: true}
-		if f, ok := r.Stdin.(*os.File); ok {
-			p.size = restOf(f)
-		}
-		return p, nil
+		return &payload{reader: io.NopCloser(r.Stdin), size: restOf(r.Stdin)}, nil
 	case isFile:
 		f, err := os.Open(name)
 		if err != nil {
@@ -204,7 +162,7 @@ func (r *run) open(value string) (*payload, error) {
 			_ = f.Close()
 			return nil, fmt.Errorf("%s is a directory", name)
 		}
-		return &payload{reader: f, size: restOf(f), stream: true}, nil
+		return &payload{reader: f, size: restOf(f)}, nil
 	}
 	return payloadOf([]byte(value), ""), nil
 }
@@ -213,9 +171,12 @@ func payloadOf(text []byte, kind string) *payload {
 	return &payload{reader: io.NopCloser(bytes.NewReader(text)), size: int64(len(text)), kind: kind}
 }
 
-// restOf returns the number of bytes left to read of a file, or -1 if that is
-// unknown.
-func restOf(f *os.File) int64 {
+// restOf returns the number of bytes left to read of a regular file, else -1.
+func restOf(in io.Reader) int64 {
+	f, ok := in.(*os.File)
+	if !ok {
+		return -1
+	}
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return -1
@@ -225,27 +186,6 @@ func restOf(f *os.File) int64 {
 		return -1
 	}
 	return info.Size() - at
-}
-
-// detect sets the media type to the type that the data seems to have, if the operation
-// accepts that type, else to octet-stream or to a type that it accepts.
-func (p *payload) detect(accepted []string) {
-	buffered := bufio.NewReader(p.reader)
-	begin, _ := buffered.Peek(512)
-	p.reader = readCloser{buffered, p.reader}
-	p.kind = http.DetectContentType(begin)
-	if slices.Contains(accepted, p.kind) {
-		return
-	}
-	p.kind = octetStream
-	if len(accepted) > 0 && !slices.Contains(accepted, octetStream) {
-		p.kind = accepted[0]
-	}
-}
-
-type readCloser struct {
-	io.Reader
-	io.Closer
 }
 
 // marshal is json.Marshal without the escapes that only HTML needs.

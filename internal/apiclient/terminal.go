@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -48,13 +50,6 @@ type frame struct {
 
 // errDetached ends an attachment by the detach key.
 var errDetached = errors.New("detached")
-
-// unsentError means that input could not be sent.
-type unsentError struct{ err error }
-
-func (e *unsentError) Error() string { return e.err.Error() }
-
-func (e *unsentError) Unwrap() error { return e.err }
 
 // attach connects this terminal with the terminal of a process.
 func (r *run) attach(ctx context.Context, t *target) error {
@@ -140,20 +135,15 @@ func (a *attachment) note(format string, args ...any) {
 
 // serve passes on input and output until the program ends or the user detaches.
 func (a *attachment) serve(ctx context.Context) error {
-	keys, err := newKeys(a.Stdin)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	var typing error
 	wg.Go(func() {
-		typing = a.sendKeys(ctx, keys)
-		switch _, unsent := errors.AsType[*unsentError](typing); {
+		typing = a.sendKeys(ctx)
+		switch {
 		case errors.Is(typing, errDetached):
 			_ = a.conn.Close(websocket.StatusNormalClosure, "")
-		case unsent: // show still prints what came before, such as the program's end
 		case typing != nil:
 			cancel()
 		}
@@ -161,11 +151,9 @@ func (a *attachment) serve(ctx context.Context) error {
 	if a.tty != nil {
 		wg.Go(func() { a.followSize(ctx) })
 	}
-	err = a.show(ctx)
+	err := a.show(ctx)
 	cancel()
-	keys.stop()
 	wg.Wait()
-	keys.close()
 	switch {
 	case errors.Is(typing, errDetached):
 		return nil
@@ -175,19 +163,18 @@ func (a *attachment) serve(ctx context.Context) error {
 	return err
 }
 
-// sendKeys sends standard input until it ends.
-func (a *attachment) sendKeys(ctx context.Context, keys *keys) error {
+// sendKeys sends standard input until it ends, or until the connection takes no more.
+// Show then reports why.
+func (a *attachment) sendKeys(ctx context.Context) error {
 	buf := make([]byte, inputChunk)
 	for {
-		n, err := keys.read(buf)
+		n, err := a.readKeys(ctx, buf)
 		data, leave := buf[:n], false
 		if a.tty != nil {
 			data, leave = cutDetach(data)
 		}
-		if len(data) > 0 {
-			if err := a.send(ctx, frame{Type: "input", Data: data, Encoding: "base64"}); err != nil {
-				return &unsentError{err}
-			}
+		if len(data) > 0 && a.send(ctx, frame{Type: "input", Data: data, Encoding: "base64"}) != nil {
+			return nil
 		}
 		switch {
 		case leave:
@@ -200,14 +187,29 @@ func (a *attachment) sendKeys(ctx context.Context, keys *keys) error {
 	}
 }
 
-// cutDetach returns the input before the detach key.
-func cutDetach(data []byte) (before []byte, found bool) {
-	for i, b := range data {
-		if b == detachKey {
-			return data[:i], true
+// readKeys reads standard input. It returns io.EOF if the context has ended, which it
+// looks at ten times a second: Go has no deadlines for a terminal that this process
+// did not open.
+func (a *attachment) readKeys(ctx context.Context, p []byte) (int, error) {
+	f, ok := a.Stdin.(*os.File)
+	for ok {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, 100)
+		switch {
+		case ctx.Err() != nil:
+			return 0, io.EOF
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return 0, fmt.Errorf("standard input: %w", err)
+		case n > 0:
+			return f.Read(p)
 		}
 	}
-	return data, false
+	return a.Stdin.Read(p)
+}
+
+// cutDetach returns the input before the detach key.
+func cutDetach(data []byte) (before []byte, found bool) {
+	before, _, found = bytes.Cut(data, []byte{detachKey})
+	return before, found
 }
 
 func (a *attachment) send(ctx context.Context, f frame) error {

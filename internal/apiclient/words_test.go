@@ -87,30 +87,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	words := []string{"screenshot", "mouse", "move", "status"}
-	for word, want := range map[string]string{
-		"mose": "mouse", "screensho": "screenshot", "screen": "screenshot", "shot": "screenshot", "stats": "status", "keyboard": "",
-	} {
-		if got := nearest(word, words); got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
-		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"list", "lst", 1}, {"a", "b", 1}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 func TestKebab(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
