@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// attachedSession is a session that a process has open. agentProcess.run owns it.
+// attachedSession is a session that a process has open. agentProcess.run owns it. Its
+// row is what the log has after the present batch.
 type attachedSession struct {
 	row         eventlog.Session
 	data        sessionData
@@ -164,41 +164,51 @@ func corrected(chosen, current string) string {
 	return current
 }
 
-// newSession returns the session that an answer to session/new or session/fork made.
-func (p *agentProcess) newSession(c *call, result created) *attachedSession {
-	id := result.Session
-	if c.want != "" {
-		id = c.want
+// countOpening counts a request that loads or resumes the session.
+func (s *attachedSession) countOpening(n int, loads bool) {
+	s.opens += n
+	if loads {
+		s.loads += n
 	}
-	p.mu.Lock()
-	caps := p.caps.raw
-	p.mu.Unlock()
-	now := time.Now()
-	params := c.env.bytes(c.env.params)
-	if c.edits != nil {
-		if e, err := parse(c.edits); err == nil {
-			params = e.bytes(e.params)
+}
+
+// applyUpdate changes what is known of a session after an update about it as a whole, and
+// reports whether the update was one.
+func (s *attachedSession) applyUpdate(e *envelope) bool {
+	at := e.find(e.params, "update")
+	member := func(name string) []byte { return e.bytes(e.find(at, name)) }
+	switch text(member("sessionUpdate")) {
+	case "current_mode_update":
+		s.recordListedChoice(categoryMode, text(member("currentModeId")))
+	case "config_option_update":
+		if v := member("configOptions"); given(v) {
+			s.setOptions(v, settingsOf(s.row.Config))
 		}
+	case "session_info_update":
+		title := member("title")
+		if len(title) == 0 {
+			return false
+		}
+		s.row.Title = cut(cleaned(text(title)), maxTitle)
+	default:
+		return false
 	}
-	s := &attachedSession{row: eventlog.Session{
-		ID: id, Agent: p.agent, Server: p.server.id, Native: result.Session, Origin: c.origin, Continues: c.continues,
-		Init: c.env.bytes(c.env.params), Caps: caps, State: eventlog.Idle, CreatedAt: now, UpdatedAt: now,
-	}}
-	var given struct {
-		Cwd string `json:"cwd"`
+	return true
+}
+
+// interrupt sets the state of a session whose process has ended.
+func (s *attachedSession) interrupt(e ended, reason string) {
+	state := s.state()
+	switch state {
+	case eventlog.Running, eventlog.Waiting:
+		s.row.State, s.row.ExitCode = eventlog.Interrupted, e.code
+		s.row.EndReason = "the agent's process ended in the middle of a turn (" + reason + ")"
+		s.ended = true
+	case eventlog.Starting: // CreateSession records what becomes of it
+		s.ended = true
+	case eventlog.Idle, eventlog.Interrupted, eventlog.Ended, eventlog.Failed:
 	}
-	_ = json.Unmarshal(params, &given)
-	s.row.Cwd, s.row.Title = cut(cleaned(given.Cwd), 4<<10), c.title
-	s.data.Permissions = p.host.cfg.Permissions
-	if c.policy != nil {
-		s.data.Permissions = *c.policy
+	if reason == endedDeleted && state != eventlog.Ended {
+		s.row.Server = ""
 	}
-	s.data.Desktop = p.server.desktopID()
-	s.data.Problems, s.data.Skills = c.problems, c.skills
-	if c.want != "" {
-		s.making, s.data.Maker = true, p.host.cfg.Log.Instance()
-		s.row.State = s.state()
-	}
-	s.applyResult(result)
-	return s
 }

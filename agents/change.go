@@ -16,20 +16,17 @@ func (h *Host) processOfSession(ctx context.Context, session string) (*agentProc
 		return nil, err
 	}
 	id := serverOfSession(row)
-	h.mu.Lock()
-	e := h.ending[id]
-	h.mu.Unlock()
-	var s *server
-	if e != nil {
-		s = e.s
-	} else if s, err = h.find(ctx, id); err != nil {
-		if errors.Is(err, ErrServerNotFound) {
-			err = nil
+	_, s := h.servers.get(id)
+	if s == nil {
+		if s, err = h.find(ctx, id); errors.Is(err, ErrServerNotFound) {
+			return nil, nil //nolint:nilnil // no process owns it
 		}
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
 	}
 	p := s.newestProcess()
-	if p == nil || isClosed(p.done) {
+	if p == nil || isClosed(p.inbox.done) {
 		return nil, nil //nolint:nilnil // no process owns it
 	}
 	return p, nil
@@ -41,9 +38,9 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 	if err != nil {
 		return err
 	}
-	if p != nil && p.sessions.isKnown(id) {
+	if p != nil && p.intake.sessions.isKnown(id) {
 		err := p.edit(ctx, id, n, f)
-		if err == nil || !isClosed(p.done) && !errors.Is(err, ErrSessionNotFound) {
+		if err == nil || !isClosed(p.inbox.done) && !errors.Is(err, ErrSessionNotFound) {
 			return err
 		}
 	}
@@ -62,7 +59,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 		if errors.Is(err, ErrSessionNotFound) {
 			return nil
 		}
-		if err == nil || !isClosed(p.done) {
+		if err == nil || !isClosed(p.inbox.done) {
 			return err
 		}
 	}
@@ -70,7 +67,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 
 // changeRow edits the row of a session.
 func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
-	return h.commit(ctx, func(tx *eventlog.Tx) error {
+	return commitNow(ctx, h.cfg.Log, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
 		if err != nil {
 			return err
@@ -81,8 +78,7 @@ func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attache
 		}
 		s.row.UpdatedAt = time.Now()
 		if n.kind != "" {
-			e := eventlog.Event{Stream: SessionStream(id), Session: id, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
-			if _, err := tx.Append(e); err != nil {
+			if _, err := tx.Append(n.event(id)); err != nil {
 				return err
 			}
 		}
@@ -90,40 +86,7 @@ func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attache
 	})
 }
 
-// note is an event for a session's stream.
-type note struct {
-	kind    string
-	payload []byte
-}
-
-// edit changes an attached session, and adds a note to its stream unless the note is
-// empty.
+// edit changes an attached session, and adds a note to its stream unless the note is empty.
 func (p *agentProcess) edit(ctx context.Context, session string, n note, f func(*attachedSession) error) error {
-	return p.execute(ctx, func(b *commitBatch, fx *effects, finish func(error)) {
-		s := p.sessions.byID[session]
-		if s == nil {
-			finish(ErrSessionNotFound)
-			return
-		}
-		was := *s
-		if err := f(s); err != nil {
-			// Earlier changes of the session are in the log by then.
-			fx.deliver = append(fx.deliver, func() { finish(err) })
-			return
-		}
-		b.markChanged(s)
-		if n.kind != "" {
-			p.recordMessage(fx, eventlog.Daemon, s, n.kind, n.payload)
-		}
-		fx.undo = append(fx.undo, func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
-		fx.deliver = append(fx.deliver, func() {
-			switch {
-			case s.row.State == eventlog.Ended:
-				p.sessions.detach(s)
-			case p.sessions.byID[session] == s: // it is still attached
-				p.sessions.open(s)
-			}
-			finish(nil)
-		})
-	})
+	return p.inbox.execute(ctx, func(fx *effects, finish func(error)) { p.intake.edit(fx, session, n, f, finish) })
 }

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Launch describes the start of an agent: a program, or a function of this program.
@@ -66,43 +64,6 @@ func pipe(ours int) (mine, theirs *os.File, err error) {
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
 	return os.NewFile(uintptr(p[ours]), "agent"), os.NewFile(uintptr(p[1-ours]), "agent"), nil
-}
-
-func (h *Host) startChild(name string, l Launch, env []string) (*childProcess, error) {
-	if l.Run != nil {
-		return startBuiltin(l), nil
-	}
-	if err := h.user.CanStart(l.Path, l.Args); err != nil {
-		return nil, fmt.Errorf("%w; what npm installs is below $XDG_DATA_HOME of this program", err)
-	}
-	in, theirIn, err := pipe(1)
-	if err != nil {
-		return nil, err
-	}
-	out, theirOut, err := pipe(0)
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), theirIn.Close())
-	}
-	group := h.groups.add()
-	c, err := h.group.Start(supervise.Spec{
-		Name: name, Path: l.Path, Args: l.Args, Env: env, Dir: l.Dir, Stdin: theirIn, Stdout: theirOut,
-		Credential: h.user.Credential, Grace: termWait, Cgroup: group.fd(),
-	})
-	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.begun())
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), out.Close(), group.end())
-	}
-	return &childProcess{
-		in: in, out: out, pid: c.PID(), done: c.Done(), stderr: c.Tail,
-		kill: func(ctx context.Context) error { return errors.Join(h.stop(ctx, c), group.end()) },
-		exit: func() ended {
-			e := c.Exit()
-			if e.Signal != 0 {
-				return ended{signal: unix.SignalName(e.Signal)}
-			}
-			return ended{code: &e.Code}
-		},
-	}, nil
 }
 
 // startBuiltin runs an agent that is a function of this program.

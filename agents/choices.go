@@ -108,6 +108,13 @@ func (d *sessionData) set(category, value string) {
 	}
 }
 
+func setCurrent(object []byte, name, value string) []byte {
+	if len(object) == 0 || object[0] != '{' {
+		return object
+	}
+	return setMember(object, name, quote(value))
+}
+
 type choice struct {
 	ID    string          `json:"id"`
 	Value json.RawMessage `json:"value"`
@@ -182,12 +189,13 @@ func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
 	s.saveData()
 }
 
-func (p *agentProcess) applyChoice(s *attachedSession, c *call, e *envelope) {
+// applyChoice records the choice that a request of a client made.
+func (s *attachedSession) applyChoice(c *call, e *envelope) {
 	switch c.env.method {
 	case "session/set_mode":
-		s.recordListedChoice(categoryMode, modeOf(c.env, "modeId"))
+		s.recordListedChoice(categoryMode, memberOf(c.env, "modeId"))
 	case "session/set_model":
-		s.recordListedChoice(categoryModel, modeOf(c.env, "modelId"))
+		s.recordListedChoice(categoryModel, memberOf(c.env, "modelId"))
 	case "session/set_config_option":
 		var result created
 		_ = json.Unmarshal(e.bytes(e.result), &result)
@@ -195,7 +203,7 @@ func (p *agentProcess) applyChoice(s *attachedSession, c *call, e *envelope) {
 			s.setOptions(result.Config, settingsOf(s.row.Config))
 		}
 		if value := c.env.find(c.env.params, "value"); value.there() && !s.opening {
-			s.recordChoice(modeOf(c.env, "configId"), c.env.bytes(value))
+			s.recordChoice(memberOf(c.env, "configId"), c.env.bytes(value))
 		}
 	}
 }

@@ -36,14 +36,14 @@ func (h *Host) SetThoughtLevel(ctx context.Context, id, level string) error {
 }
 
 // chooseAll sets the mode, model and thought level of a new session.
-func (h *Host) chooseAll(ctx context.Context, p *agentProcess, id string, o SessionOptions) error {
+func (p *agentProcess) chooseAll(ctx context.Context, id string, o SessionOptions) error {
 	for _, choice := range []struct{ category, value string }{
 		{categoryMode, o.Mode}, {categoryModel, o.Model}, {categoryThought, o.ThoughtLevel},
 	} {
 		if choice.value == "" {
 			continue
 		}
-		err := h.choose(ctx, p, id, choice.category, choice.value)
+		err := p.choose(ctx, id, choice.category, choice.value)
 		if invalid, ok := errors.AsType[*InvalidError](err); ok && o.Lenient {
 			err = p.edit(ctx, id, note{}, func(s *attachedSession) error {
 				s.data.Problems = append(s.data.Problems, invalid.Error())
@@ -64,14 +64,14 @@ func (h *Host) set(ctx context.Context, id, category, value string) error {
 		if err != nil {
 			return err
 		}
-		return h.choose(ctx, p, id, category, value)
+		return p.choose(ctx, id, category, value)
 	})
 }
 
 // choose sets a mode, model or thought level. Agents offer them as options or, in an older
 // version of ACP, as lists.
-func (h *Host) choose(ctx context.Context, p *agentProcess, id, category, value string) error {
-	row, err := h.cfg.Log.Session(ctx, id)
+func (p *agentProcess) choose(ctx context.Context, id, category, value string) error {
+	row, err := p.host.cfg.Log.Session(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (h *Host) choose(ctx context.Context, p *agentProcess, id, category, value 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.host.cfg.RequestTimeout)
 	defer cancel()
 	raw, err := p.send(ctx, c)
 	if err != nil {

@@ -110,7 +110,7 @@ func (env environment) lookup(name string) (value string, ok bool) {
 // Environment variables come from the host's environment for agents. enabled is false if
 // the entry is switched off.
 func (h *Host) ServerOf(name string, entry json.RawMessage) (m MCPServer, enabled bool, err error) {
-	return serverOf(name, entry, environ(h.user, h.cfg.environ()))
+	return serverOf(name, entry, h.launcher.environ())
 }
 
 // serverOf returns the MCP server that an entry describes. ok is false when the
@@ -195,7 +195,7 @@ func (m *MCPServer) setRemote(e mcpEntry, env environment) error {
 // opens a session. c.problems lists entries that do not work. They do not prevent the
 // session.
 func (p *agentProcess) configure(ctx context.Context, c *call) error {
-	defer p.keepRunning()() // fetching skills and starting a desktop may take minutes
+	defer p.lifecycle.keepRunning()() // fetching skills and starting a desktop may take minutes
 	env := c.env
 	at := env.params
 	if !at.there() || env.raw[at.from] != '{' {
@@ -214,7 +214,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 		return err
 	}
 	if params.Cwd != "" {
-		problems = append(problems, p.host.placeSkills(ctx, params.Cwd, p.agent)...)
+		problems = append(problems, p.host.skills.placeAll(ctx, params.Cwd, p.agent)...)
 	}
 	c.problems = problems
 	names := map[string]bool{}
@@ -223,7 +223,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 		_ = json.Unmarshal(raw, &m)
 		names[m.Name] = true
 	}
-	caps := p.capabilities()
+	caps := p.handshake.capabilities()
 	list := slices.Clone(have)
 	for _, m := range add {
 		if names[m.Name] {
@@ -266,34 +266,9 @@ func (p *agentProcess) configured(ctx context.Context, cwd string) (add []MCPSer
 			}
 		}
 	}
-	mounted, err := p.host.mount(ctx, p.alive, p.server.desktopID(), p.agent)
+	mounted, err := p.host.launcher.mount(ctx, p.alive, p.server.info().Desktop, p.agent)
 	if add = append(add, mounted.Servers...); err == nil && len(add) > 0 {
-		err = p.awaitInitialize(ctx) // the answer has the usable transports
+		err = p.handshake.await(ctx) // the answer has the usable transports
 	}
 	return add, problems, err
-}
-
-// lookUp returns an error if there is no such agent, or no such desktop. An empty desktop is
-// none.
-func (h *Host) lookUp(agent, desktop string) error {
-	if h.cfg.knows {
-		if _, err := h.cfg.Registry.Agent(agent); err != nil {
-			return err
-		}
-	}
-	if desktop == "" {
-		return nil
-	}
-	return h.cfg.FindDesktop(desktop)
-}
-
-// mount returns an agent's access to a desktop. An empty desktop is none.
-func (h *Host) mount(ctx, process context.Context, desktop, agent string) (Mount, error) {
-	switch {
-	case desktop == "":
-		return Mount{}, nil
-	case h.cfg.Mount == nil:
-		return Mount{}, &InvalidError{"desktop", "cannot be given to agents here"}
-	}
-	return h.cfg.Mount(ctx, process, desktop, agent)
 }

@@ -74,7 +74,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 	if err := o.check(id); err != nil {
 		return Session{}, err
 	}
-	if err := h.lookUp(o.Agent, cmp.Or(o.Desktop, h.cfg.Desktop)); err != nil {
+	if err := h.launcher.lookUp(o.Agent, cmp.Or(o.Desktop, h.cfg.Desktop)); err != nil {
 		return Session{}, err
 	}
 	if o.Origin == "" {
@@ -84,7 +84,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		ID: id, Agent: o.Agent, Server: ownServer(id), Origin: o.Origin, Cwd: o.Cwd, Title: cut(cleaned(o.Title), maxTitle), State: eventlog.Starting,
 		CreatedAt: time.Now(), Data: encode(sessionData{Maker: h.cfg.Log.Instance()}),
 	}
-	err := h.commit(ctx, func(tx *eventlog.Tx) error {
+	err := commitNow(ctx, h.cfg.Log, func(tx *eventlog.Tx) error {
 		if old, err := tx.Session(id); !errors.Is(err, eventlog.ErrNotFound) {
 			if err == nil && old.State != eventlog.Failed {
 				err = ErrSessionExists
@@ -118,7 +118,7 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 		}
 		defer func() {
 			if err != nil {
-				h.dropSkills(id, o.Cwd, folders.Hash(o.Skills))
+				h.skills.drop(id, o.Cwd, folders.Hash(o.Skills))
 			}
 		}()
 	}
@@ -138,12 +138,12 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	if err := p.configure(ctx, c); err != nil {
 		return err
 	}
-	return h.makeIn(ctx, p, c, o)
+	return p.makeSession(ctx, c, o)
 }
 
-// makeIn makes a session in a process, and sets its mode, model and thought level. Until that
+// makeSession makes a session, and sets its mode, model and thought level. Until that
 // is in the log no client uses the session. After an error the process detaches it.
-func (h *Host) makeIn(ctx context.Context, p *agentProcess, c *call, o SessionOptions) (err error) {
+func (p *agentProcess) makeSession(ctx context.Context, c *call, o SessionOptions) (err error) {
 	defer func() {
 		if err == nil {
 			return
@@ -151,7 +151,7 @@ func (h *Host) makeIn(ctx context.Context, p *agentProcess, c *call, o SessionOp
 		c.givenUp.Store(true)
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedWait)
 		defer cancel()
-		p.abandonRestore(wait, c.want)
+		p.abandon(wait, c.want)
 	}()
 	raw, err := p.send(ctx, c)
 	if err != nil {
@@ -160,7 +160,7 @@ func (h *Host) makeIn(ctx context.Context, p *agentProcess, c *call, o SessionOp
 	if _, err := createdBy("session/new", raw); err != nil {
 		return err
 	}
-	if err := h.chooseAll(ctx, p, c.want, o); err != nil {
+	if err := p.chooseAll(ctx, c.want, o); err != nil {
 		return err
 	}
 	return p.edit(ctx, c.want, note{}, func(s *attachedSession) error {

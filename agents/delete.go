@@ -18,7 +18,7 @@ func (h *Host) Servers(ctx context.Context) ([]ServerInfo, error) {
 	}
 	infos := make([]ServerInfo, 0, len(processes))
 	for _, row := range processes {
-		if row.Reason != endedDeleted && !h.isEnding(row.Server) {
+		if row.Reason != endedDeleted && !h.servers.isEnding(row.Server) {
 			infos = append(infos, infoOf(row))
 		}
 	}
@@ -48,24 +48,11 @@ func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
 		all[name] = AgentStatus{}
 	}
 	for _, row := range processes { // the oldest first
-		if !all[row.Agent].Running && row.Reason != endedDeleted && !h.isEnding(row.Server) {
+		if !all[row.Agent].Running && row.Reason != endedDeleted && !h.servers.isEnding(row.Server) {
 			all[row.Agent] = AgentStatus{Running: true, Since: row.StartedAt}
 		}
 	}
 	return all, nil
-}
-
-// isEnding reports whether a deleted server still has a process.
-func (h *Host) isEnding(id string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ending[id] != nil
-}
-
-// ending is a deleted server whose process has not ended.
-type ending struct {
-	s    *server
-	gone chan struct{}
 }
 
 const (
@@ -89,33 +76,26 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	e := &ending{s, make(chan struct{})}
 	s.mu.Lock()
 	again := s.deleted
 	runs := s.process != nil || s.starting != nil
 	s.deleted = true
 	s.mu.Unlock()
-	if again {
+	switch {
+	case again:
 		return nil
-	}
-	h.mu.Lock()
-	if h.servers[id] == s {
-		delete(h.servers, id)
-	}
-	if runs {
-		h.ending[id] = e
-	}
-	h.mu.Unlock()
-	if !runs {
+	case !runs:
+		h.servers.drop(s)
 		return s.markDeleted(ctx)
 	}
+	over := h.servers.beginEnding(s)
 	ended := make(chan error, 1)
-	err = h.task(func(ctx context.Context) {
-		defer h.ended(id, e)
+	err = h.tasks.start(func(ctx context.Context) {
+		defer over()
 		ended <- s.end(ctx)
 	})
 	if err != nil {
-		h.ended(id, e)
+		over()
 		return err
 	}
 	t := time.NewTimer(deleteWait)
@@ -126,16 +106,6 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 	case <-ctx.Done():
 	}
 	return err
-}
-
-// ended removes a deleted server whose process has ended.
-func (h *Host) ended(id string, e *ending) {
-	h.mu.Lock()
-	if h.ending[id] == e {
-		delete(h.ending, id)
-	}
-	h.mu.Unlock()
-	close(e.gone)
 }
 
 // end ends the process of a deleted server, also a process that is being started.
@@ -153,7 +123,7 @@ func (s *server) end(ctx context.Context) error {
 	}
 	if p := s.newestProcess(); p != nil {
 		p.end(endedDeleted)
-		if err := p.lostError(); err != nil {
+		if err := p.lifecycle.lostError(); err != nil {
 			return err
 		}
 	}
@@ -176,12 +146,6 @@ func (h *Host) intendDeletion(ctx context.Context, row eventlog.Process) error {
 		row.Reason = endedDeleted
 		return tx.PutProcess(row)
 	})
-}
-
-func (s *server) record() eventlog.Process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
 }
 
 // markDeleted records the deletion of a server without a running process.

@@ -12,7 +12,7 @@ import (
 
 // deliver passes on a committed batch to the agent's input and to waiting callers. The
 // followers of the server read the log.
-func (p *agentProcess) deliver(b *commitBatch) {
+func (b *commitBatch) deliver() {
 	for _, fx := range b.effects {
 		for _, f := range fx.deliver {
 			f()
@@ -20,15 +20,20 @@ func (p *agentProcess) deliver(b *commitBatch) {
 	}
 }
 
-// outbox holds the messages on their way to an agent. put does not block, because
-// the agent may itself wait for its output to be read. agentProcess.inputs bounds
-// how many bytes it holds.
+// outbox holds the messages on their way to an agent, in the order of put. put does not
+// block, because the agent may itself wait for its output to be read. Instead, clients
+// reserve room before their messages are accepted.
 type outbox struct {
 	wake chan struct{}
+	room *semaphore.Weighted // bytes of clients' messages that the agent has not read
 
 	mu     sync.Mutex // guards what follows
 	queue  []outgoing
 	unread int // of queue, and of what is being written
+}
+
+func newOutbox(room int64) *outbox {
+	return &outbox{wake: make(chan struct{}, 1), room: semaphore.NewWeighted(room)}
 }
 
 // maxUnread is the number of messages that the agent has not read from which on the host
@@ -43,7 +48,19 @@ func (o *outbox) full() bool {
 
 type outgoing struct {
 	line   []byte // without its end
-	weight int64  // in agentProcess.inputs
+	weight int64  // in room
+}
+
+// reserve waits until the agent has read enough for one more message of that weight. It
+// returns the error of ctx, also if alive ends, after which the agent reads nothing.
+func (o *outbox) reserve(ctx, alive context.Context, weight int64) error {
+	if o.room.TryAcquire(weight) {
+		return nil
+	}
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(alive, cancel)()
+	return o.room.Acquire(wait, weight)
 }
 
 func (o *outbox) put(line []byte, weight int64) {
@@ -67,8 +84,8 @@ func (o *outbox) takeAll() []outgoing {
 
 // run writes until done is closed. After the agent has closed its input, run drops
 // messages.
-func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weighted, log *slog.Logger) {
-	deaf := false
+func (o *outbox) run(in io.Writer, done <-chan struct{}, log *slog.Logger) {
+	closed := false
 	for {
 		select {
 		case <-o.wake:
@@ -76,59 +93,16 @@ func (o *outbox) run(in io.Writer, done <-chan struct{}, weights *semaphore.Weig
 			return
 		}
 		for _, out := range o.takeAll() {
-			if !deaf {
+			if !closed {
 				_, err := in.Write(append(slices.Clip(out.line), '\n'))
-				if deaf = err != nil; deaf && !broken(err) {
+				if closed = err != nil; closed && !broken(err) {
 					log.Error("write to agent", "error", err)
 				}
 			}
-			weights.Release(out.weight)
+			o.room.Release(out.weight)
 			o.mu.Lock()
 			o.unread--
 			o.mu.Unlock()
 		}
-	}
-}
-
-func (p *agentProcess) await(ctx context.Context, c *call) ([]byte, error) {
-	if _, err := receive(ctx, p, c.over); err != nil {
-		return nil, err
-	}
-	return c.result.raw, c.result.err
-}
-
-// awaitCommit waits until a call is in the log.
-func (p *agentProcess) awaitCommit(ctx context.Context, c *call) error {
-	select {
-	case <-c.accepted:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-c.over:
-	case <-p.done:
-	}
-	switch {
-	case isClosed(c.accepted):
-		return nil
-	case isClosed(c.over):
-		return c.result.err
-	}
-	return p.exitError()
-}
-
-// receive waits for a value of ch. It returns an error if the process ends before that.
-func receive[T any](ctx context.Context, p *agentProcess, ch <-chan T) (v T, err error) {
-	select {
-	case v = <-ch:
-		return v, nil
-	case <-ctx.Done():
-		return v, ctx.Err()
-	case <-p.done:
-	}
-	select {
-	case v = <-ch:
-		return v, nil
-	default:
-		return v, p.exitError()
 	}
 }

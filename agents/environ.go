@@ -36,9 +36,8 @@ func inherited(clean bool, secrets []string) []string {
 	})...)
 }
 
-// environ returns an agent's environment: base, sets and IS_SANDBOX.
-func environ(user supervise.User, base []string, sets ...[]string) []string {
-	set := slices.Concat(sets...)
+// environ returns an agent's environment: base, set and IS_SANDBOX.
+func environ(user supervise.User, base, set []string) []string {
 	// As root, Claude Code asks for permissions unless this is exactly "1". Its adapter
 	// accepts other values as well, and then they disagree.
 	if user.Root() {

@@ -24,10 +24,10 @@ const (
 	historyEnd   = "\n\nEnd of the transcript. What comes now is new:"
 )
 
-// history returns the newest part of a session as text.
-func (h *Host) history(ctx context.Context, session string) (string, error) {
+// historyOf returns the newest part of a session as text.
+func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, error) {
 	stream := SessionStream(session)
-	to, err := h.cfg.Log.Last(ctx, stream)
+	to, err := log.Last(ctx, stream)
 	if err != nil {
 		return "", err
 	}
@@ -35,7 +35,7 @@ func (h *Host) history(ctx context.Context, session string) (string, error) {
 	size := 0
 	for range historyPages {
 		from := max(0, to-historyPage)
-		events, err := h.cfg.Log.Read(ctx, stream, from, historyPage)
+		events, err := log.Read(ctx, stream, from, historyPage)
 		if err != nil {
 			return "", err
 		}
@@ -173,8 +173,9 @@ var replayed = sync.OnceValue(func() *regexp.Regexp {
 
 const replayedMark = "session history is replayed below"
 
-// linkHistory records the session that a prompt continues.
-func (p *agentProcess) linkHistory(s *attachedSession, env *envelope) {
+// linkHistory records the session that the first prompt continues. known reports whether there
+// is a session of that id.
+func (s *attachedSession) linkHistory(env *envelope, known func(string) bool) {
 	if s.row.Continues != "" || s.linked {
 		return
 	}
@@ -187,7 +188,7 @@ func (p *agentProcess) linkHistory(s *attachedSession, env *envelope) {
 	_ = json.Unmarshal(prompt, &blocks)
 	for _, b := range blocks {
 		for _, m := range replayed().FindAllStringSubmatch(b.Text, 50) {
-			if m[1] != s.row.ID && p.host.hasSession(m[1]) {
+			if m[1] != s.row.ID && known(m[1]) {
 				s.row.Continues = m[1]
 				return
 			}

@@ -1,263 +1,100 @@
 package agents
 
 import (
-	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
+	"log/slog"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// prepare attaches the session that a message names, and adds the configuration to a
-// message that makes or opens a session.
-func (p *agentProcess) prepare(ctx context.Context, c *call) error {
-	id, method := c.env.sessionID(), c.env.method
-	opens := method == "session/load" || method == "session/resume"
-	if opens || isCreation(method) {
-		if err := p.configure(ctx, c); err != nil {
-			return err
-		}
-	}
-	if id == "" {
-		return nil
-	}
-	if p.sessions.isOpen(id) {
-		c.goesOn = goesOn(c.env)
-		return nil
-	}
-	row, err := p.host.cfg.Log.Session(ctx, id)
-	switch {
-	case errors.Is(err, eventlog.ErrNotFound) && opens:
-		c.continues, err = p.recordOf(ctx, id)
-		return err
-	case errors.Is(err, eventlog.ErrNotFound):
-		return nil // the agent answers
-	case err != nil:
-		return err
-	case row.State == eventlog.Starting:
-		return ErrSessionStarting
-	case opens && row.State != eventlog.Failed && row.Native != "":
-		return p.prepareOpening(ctx, c, row.ID)
-	case !slices.Contains(alive, row.State):
-		c.goesOn = goesOn(c.env) && row.State == eventlog.Ended
-	case row.Server == p.server.id:
-		c.goesOn = goesOn(c.env)
-		if err := p.restore(ctx, row.ID); err != nil && !(c.goesOn && errors.Is(err, ErrSessionEnded)) {
-			return err
-		}
-	}
-	return nil
+// intake takes in the messages of clients (intake_client.go) and of the agent
+// (intake_agent.go): it validates them, maps their ids, attaches their sessions, and collects
+// what there is to commit and to deliver. agentProcess.run owns it. Its state includes the
+// messages of the batch that is not committed yet. What a message of a client has changed can
+// be undone.
+type intake struct {
+	host    *Host
+	server  *server
+	process string // the id in the log
+	agent   string
+	child   *childProcess
+	log     *slog.Logger
+
+	record    *processRecord
+	handshake *handshake
+	outbox    *outbox
+	pending   pendingCalls
+	questions questionTable
+	sessions  *sessionTable
 }
 
-// recordOf returns the id of the newest session that the agent knows by a name, or
-// "" if there is none.
-func (p *agentProcess) recordOf(ctx context.Context, native string) (session string, err error) {
-	if !recordable(native) {
-		return "", nil
-	}
-	page, _, err := p.host.cfg.Log.Sessions(ctx, eventlog.SessionFilter{Agent: p.agent, Native: native, Newest: true}, "", 1)
-	if err != nil || len(page) == 0 {
-		return "", err
-	}
-	return page[0].ID, nil
-}
+// open returns the number of requests and questions without an answer.
+func (in *intake) open() int { return len(in.pending.byID) + len(in.questions.open) }
 
-// goesOn reports whether a request continues a session. Clients may not continue a
-// session that has ended, but may open or delete it.
-func goesOn(env *envelope) bool {
-	switch env.method {
-	case "session/prompt", "session/set_mode", "session/set_model", "session/set_config_option":
-		return env.isRequest()
+// edit changes an attached session, and adds a note to its stream.
+func (in *intake) edit(fx *effects, session string, n note, f func(*attachedSession) error, finish func(error)) {
+	s := in.sessions.byID[session]
+	if s == nil {
+		finish(ErrSessionNotFound)
+		return
 	}
-	return false
-}
-
-// prepareOpening prepares a message that opens a session. It waits for a restoration
-// of the same session.
-func (p *agentProcess) prepareOpening(ctx context.Context, c *call, session string) error {
-	if r := p.sessions.restoration(session); r != nil {
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	was := *s
+	if err := f(s); err != nil {
+		// Earlier changes of the session are in the log by then.
+		fx.afterwards(func() { finish(err) })
+		return
 	}
-	if p.sessions.isOpen(session) {
-		return nil
-	}
-	row, err := p.host.cfg.Log.Session(ctx, session)
-	c.opens = openingSession(row)
-	return err
-}
-
-// request makes a request of the host and returns its result.
-func (p *agentProcess) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	c, err := newInternalCall(method, params)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := p.send(ctx, c)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = &TimeoutError{Agent: p.agent, Method: method}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return resultOf(method, raw)
-}
-
-// send submits a call and waits for its end. The call continues after the end of ctx.
-func (p *agentProcess) send(ctx context.Context, c *call) ([]byte, error) {
-	if err := p.submit(ctx, c); err != nil {
-		return nil, err
-	}
-	return p.await(ctx, c)
-}
-
-// submit hands a call to run. It waits while the agent does not read its input.
-func (p *agentProcess) submit(ctx context.Context, c *call) error {
-	if err := p.checkOpen(ctx); err != nil {
-		return err
-	}
-	c.weight = p.weight(len(c.env.raw) + len(c.edits))
-	if err := p.reserve(ctx, c.weight); err != nil {
-		return err
-	}
-	refuse := func(err error) {
-		p.inputs.Release(c.weight)
-		c.finish(reply{err: err})
-	}
-	handle := func(b *commitBatch, fx *effects) {
-		fx.refuse, fx.report = refuse, func(err error) { c.finish(reply{err: err}) }
+	fx.markChanged(s)
+	fx.recordNote(s, n)
+	fx.otherwise(func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
+	fx.afterwards(func() {
 		switch {
-		case c.env.isResponse():
-			p.handleAnswer(b, fx, c)
-		case c.env.isRequest():
-			p.handleRequest(b, fx, c)
-		default:
-			p.handleNotification(b, fx, c)
+		case s.row.State == eventlog.Ended:
+			in.sessions.detach(s)
+		case in.sessions.byID[session] == s: // it is still attached
+			in.sessions.open(s)
 		}
-	}
-	err := p.enqueue(ctx, command{handle: handle, refuse: refuse})
-	if err != nil {
-		p.inputs.Release(c.weight)
-	}
-	return err
+		finish(nil)
+	})
 }
 
-// checkOpen returns an error if the process takes no messages. While the process is
-// being ended it waits for its end.
-func (p *agentProcess) checkOpen(ctx context.Context) error {
-	p.mu.Lock()
-	logError, ends := p.logError, p.reason != ""
-	if !ends {
-		p.active = time.Now() // so that it is not retired before the message is in the log
+// handleExit takes in the end of the agent. reason is why it has ended, and stderr the end of
+// its standard error.
+func (in *intake) handleExit(fx *effects, reason string) {
+	fx.batch.exit = true
+	e, stderr := in.child.exit(), in.child.stderr()
+	words := ""
+	if reason == endedItself { // otherwise they do not explain its end
+		words = stderr
 	}
-	p.mu.Unlock()
-	switch {
-	case logError != nil:
-		return logError
-	case !ends:
-		return nil
+	exited := exitEvent(e, words)
+	fx.publishNote(exited)
+	for _, q := range in.questions.open {
+		q.cancel(fx)
 	}
-	return p.awaitEnd(ctx)
+	for _, s := range in.sessions.byID {
+		fx.recordNote(s, exited)
+		fx.markChanged(s)
+		s.interrupt(e, reason)
+	}
+	in.record.ExitedAt, in.record.Reason, in.record.ExitCode, in.record.Stderr = time.Now(), reason, e.code, []byte(stderr)
+	in.record.changed = true
+	in.server.keepRecord(in.record.Process)
 }
 
-// awaitEnd waits for the end of the process and returns the error for its callers.
-func (p *agentProcess) awaitEnd(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.exitError()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// exitEvent returns the note about the end of a process. stderr is the end of its standard
+// error, if it exited.
+func exitEvent(e ended, stderr string) note {
+	return newNote("_adapter/agent_exited", struct {
+		Success bool   `json:"success"`
+		Code    *int   `json:"code"`
+		Signal  string `json:"signal,omitempty"`
+		Stderr  string `json:"stderr,omitempty"`
+	}{e.success(), e.code, e.signal, cleaned(stderr)})
 }
 
-// reserve waits until the agent has read enough for one more message of that weight.
-func (p *agentProcess) reserve(ctx context.Context, weight int64) error {
-	if p.inputs.TryAcquire(weight) {
-		return nil
-	}
-	wait, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.alive, cancel)() // after its end the agent reads nothing
-	err := p.inputs.Acquire(wait, weight)
-	switch {
-	case err == nil:
-		return nil
-	case p.alive.Err() != nil:
-		return p.awaitEnd(ctx)
-	}
-	return fmt.Errorf("the agent does not read its input: %w", err)
-}
-
-// weight returns the part of inputs or outputs that a message takes. Each of them has room
-// for one message of the largest size.
-func (p *agentProcess) weight(size int) int64 { return int64(min(size, p.host.cfg.MaxMessageBytes)) }
-
-// command is something that run does.
-type command struct {
-	handle func(*commitBatch, *effects)
-	refuse func(error) // tells a client that the command is not done; nil: it must be done
-	weight int64       // in outputs
-}
-
-// enqueue hands a command to run.
-func (p *agentProcess) enqueue(ctx context.Context, next command) error {
-	select {
-	case p.commands <- next:
-		return nil
-	case <-p.done:
-		return p.exitError()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// execute has run call handle, and returns the first error that is passed to finish.
-func (p *agentProcess) execute(ctx context.Context, handle func(b *commitBatch, fx *effects, finish func(error))) error {
-	done := make(chan error, 1)
-	finish := func(err error) {
-		select {
-		case done <- err:
-		default:
-		}
-	}
-	err := p.enqueue(ctx, command{refuse: finish, handle: func(b *commitBatch, fx *effects) {
-		fx.refuse, fx.report = finish, finish
-		handle(b, fx, finish)
-	}})
-	if err != nil {
-		return err
-	}
-	result, err := receive(ctx, p, done)
-	return cmp.Or(err, result)
-}
-
-// intake takes the commands that wait, and waits for one if there are none.
-func (p *agentProcess) intake() *commitBatch {
-	b := newBatch()
-	take := func(c command) { c.handle(b, b.add(c.weight)) }
-	for !b.exit && len(b.effects) < maxBatch {
-		if len(p.backlog) > 0 {
-			take(p.backlog[0])
-			p.backlog = p.backlog[1:]
-			continue
-		}
-		if len(b.effects) == 0 {
-			take(<-p.commands)
-			continue
-		}
-		select {
-		case c := <-p.commands:
-			take(c)
-		default:
-			return b
-		}
-	}
-	return b
+// storedPolicy reads the policy of a session from the log.
+func (h *Host) storedPolicy(session string) (Policy, error) {
+	row, err := h.cfg.Log.Session(h.tasks.ctx, session)
+	return attachedSessionOf(row).data.Permissions, err
 }

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,35 +16,33 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlines"
 )
 
-// handleLine takes in a line of the agent's.
-func (p *agentProcess) handleLine(b *commitBatch, fx *effects, line []byte) {
+// handleLine takes in a line of the agent.
+func (in *intake) handleLine(fx *effects, line []byte) {
 	if err := jsonlimit.CheckLimits(line, math.MaxInt, jsonlimit.MaxValues); err != nil {
-		p.dropLine(fx, "a message "+err.Error()+"; it was dropped", line, line)
+		in.dropLine(fx, "a message "+err.Error()+"; it was dropped", line, line)
 		return
 	}
 	e, err := parse(line)
 	switch {
 	case err != nil:
-		p.publishInvalid(fx, err.Error(), line)
+		fx.publishInvalid(err.Error(), line[:min(len(line), maxInvalid)])
 	case e.isResponse():
-		p.handleResponse(b, fx, e)
+		in.handleResponse(fx, e)
 	case e.isRequest():
-		p.handleQuestion(b, fx, e)
+		in.handleQuestion(fx, e)
 	case e.isNotification():
-		p.handleUpdate(b, fx, e)
+		in.handleUpdate(fx, e)
 	default:
-		p.publish(fx, eventlog.Agent, nil, "", e.raw)
+		fx.publish(eventlog.Agent, nil, "", e.raw)
 	}
 }
 
-const rawKept = 64 << 10 // of a line that makes no sense
+// maxInvalid bounds what followers get of a line that is not JSON.
+const maxInvalid = 64 << 10
 
 // publishInvalid tells the followers of a line that is not a message.
-func (p *agentProcess) publishInvalid(fx *effects, problem string, line []byte) {
-	if len(line) > rawKept {
-		line = line[:rawKept]
-	}
-	p.publish(fx, eventlog.Daemon, nil, "_adapter/invalid_stdout", notification("_adapter/invalid_stdout", struct {
+func (fx *effects) publishInvalid(problem string, line []byte) {
+	fx.publishNote(newNote("_adapter/invalid_stdout", struct {
 		Error string `json:"error"`
 		Raw   string `json:"raw"`
 	}{problem, strings.ToValidUTF8(string(line), "\uFFFD")}))
@@ -55,18 +54,18 @@ var (
 )
 
 // handleOutsized is dropLine for a line that was too long or late.
-func (p *agentProcess) handleOutsized(fx *effects, long *jsonlines.TooLong) {
-	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, p.host.cfg.MaxMessageBytes)
+func (in *intake) handleOutsized(fx *effects, long *jsonlines.TooLong) {
+	problem := fmt.Sprintf("a line has %d bytes, and %d are allowed; it was dropped", long.Size, in.host.cfg.MaxMessageBytes)
 	if long.Late {
-		problem = fmt.Sprintf("a line of more than %d bytes did not end within %s; it was dropped", long.Size, p.host.lineTime)
+		problem = fmt.Sprintf("a line of more than %d bytes did not end within %s; it was dropped", long.Size, in.host.lineTime)
 	}
-	p.dropLine(fx, problem, long.Head, long.Tail)
+	in.dropLine(fx, problem, long.Head, long.Tail)
 }
 
 // dropLine tells the followers of a line that is not taken in. If the line was an answer,
 // its caller gets an error. The line begins with head and ends with tail.
-func (p *agentProcess) dropLine(fx *effects, problem string, head, tail []byte) {
-	p.publishInvalid(fx, problem, head[:min(len(head), 1<<10)])
+func (in *intake) dropLine(fx *effects, problem string, head, tail []byte) {
+	fx.publishInvalid(problem, head[:min(len(head), 1<<10)])
 	m := answerHead.FindSubmatch(bytes.ReplaceAll(head[:min(len(head), 256)], []byte(" "), nil))
 	if m == nil {
 		m = answerTail.FindSubmatch(tail[max(0, len(tail)-256):])
@@ -74,8 +73,8 @@ func (p *agentProcess) dropLine(fx *effects, problem string, head, tail []byte) 
 	if m == nil {
 		return
 	}
-	if c := p.pending.answeredBy(m[1]); c != nil {
-		p.failCall(fx, c, failureOf(c.env.bytes(c.env.id), codeInternal, "the agent's answer was not taken: "+problem, nil))
+	if c := in.pending.answeredBy(m[1]); c != nil {
+		in.failCall(fx, c, codeInternal, "the agent's answer was not taken: "+problem)
 	}
 }
 
@@ -85,29 +84,32 @@ const (
 	codeInternal = -32603
 )
 
-// failCall answers a request in the agent's place.
-func (p *agentProcess) failCall(fx *effects, c *call, answer []byte) {
-	p.pending.remove(c)
+// failCall answers a request in the agent's place with an error.
+func (in *intake) failCall(fx *effects, c *call, code int, message string) {
+	in.pending.remove(c)
+	answer := failureOf(c.env.bytes(c.env.id), code, message, nil)
 	if !c.internal {
-		p.publish(fx, eventlog.Daemon, c.attached, "response:"+c.env.method, answer)
+		fx.publish(eventlog.Daemon, c.attached, "response:"+c.env.method, answer)
 	}
-	fx.deliver = append(fx.deliver, func() { c.answered(fx, answer) })
+	fx.afterwards(func() { c.answered(fx, answer) })
 }
 
 // handleResponse passes an answer to the caller and to the followers.
-func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) {
-	c := p.pending.answeredBy(e.bytes(e.id))
+func (in *intake) handleResponse(fx *effects, e *envelope) {
+	c := in.pending.answeredBy(e.bytes(e.id))
 	if c == nil {
-		p.publishStray(fx, e)
+		in.publishStray(fx, e)
 		return
 	}
-	p.pending.remove(c)
-	s := p.applyResponse(b, fx, c, e)
+	in.pending.remove(c)
+	s := in.applyResponse(fx, c, e)
 	k := "response:" + c.env.method
 	if !c.internal || s != nil && c.opens == nil {
-		p.recordMessage(fx, eventlog.Agent, s, k, e.raw)
+		fx.record(eventlog.Agent, s, k, e.raw)
 		if s != nil && isCreation(c.env.method) {
-			p.recordProblems(fx, s, c)
+			for _, problem := range c.problems {
+				fx.recordNote(s, problemEvent(problem))
+			}
 		}
 	}
 	answer := e.raw
@@ -119,37 +121,28 @@ func (p *agentProcess) handleResponse(b *commitBatch, fx *effects, e *envelope) 
 				answer = e.with(edit{e.id, c.env.bytes(c.env.id)}, edit{at, quote(s.row.ID)})
 			}
 		}
-		p.publish(fx, eventlog.Agent, s, k, answer)
+		fx.publish(eventlog.Agent, s, k, answer)
 	}
 	if e.failure.there() && !c.internal {
-		answer = withStderr(answer, p.child.stderr())
+		answer = withStderr(answer, in.child.stderr())
 	}
-	fx.deliver = append(fx.deliver, func() {
+	fx.afterwards(func() {
 		if !e.failure.there() && (c.env.method == methodInitialize || c.env.method == "session/new") {
-			p.host.cfg.Observe(p.agent, c.env.method, e.bytes(e.result))
+			in.host.cfg.Observe(in.agent, c.env.method, e.bytes(e.result))
 		}
 		c.answered(fx, answer)
 	})
 }
 
-// recordProblems records in a new session's stream what of its configuration does not
-// work.
-func (p *agentProcess) recordProblems(fx *effects, s *attachedSession, c *call) {
-	for _, problem := range c.problems {
-		n := problemEvent(problem)
-		p.recordMessage(fx, eventlog.Daemon, s, n.kind, n.payload)
-	}
-}
-
 // publishStray tells the followers of an answer that no caller waits for. Clients would
 // take the bare answer for the one to their request with that id.
-func (p *agentProcess) publishStray(fx *effects, e *envelope) {
+func (in *intake) publishStray(fx *effects, e *envelope) {
 	if string(e.bytes(e.id)) == "null" { // JSON-RPC's answer to what could not be read
-		p.publish(fx, eventlog.Agent, nil, "", e.raw)
+		fx.publish(eventlog.Agent, nil, "", e.raw)
 		return
 	}
-	p.log.Warn("agent answered a request that it did not get", "id", cut(string(e.bytes(e.id)), 200))
-	p.publish(fx, eventlog.Daemon, nil, "_adapter/unmatched_response", notification("_adapter/unmatched_response", struct {
+	in.log.Warn("agent answered a request that it did not get", "id", cut(string(e.bytes(e.id)), 200))
+	fx.publishNote(newNote("_adapter/unmatched_response", struct {
 		Envelope json.RawMessage `json:"envelope"`
 	}{e.raw}))
 }
@@ -178,19 +171,19 @@ func isCreation(method string) bool { return method == "session/new" || method =
 
 // applyResponse changes what is known of the session that a response is about, and
 // returns the session.
-func (p *agentProcess) applyResponse(b *commitBatch, fx *effects, c *call, e *envelope) *attachedSession {
+func (in *intake) applyResponse(fx *effects, c *call, e *envelope) *attachedSession {
 	ok := !e.failure.there()
 	switch c.env.method {
 	case methodInitialize:
 		if ok {
-			p.setCapabilities(capabilitiesOf(e.bytes(e.result)))
+			in.handshake.answered(e.bytes(e.result))
 		}
 	case "session/new", "session/fork":
 		if ok && !c.givenUp.Load() {
-			return p.applyCreation(b, fx, c, e)
+			return in.applyCreation(fx, c, e)
 		}
 	case "session/load", "session/resume":
-		return p.applyOpening(b, fx, c, e, ok && !c.givenUp.Load())
+		return in.applyOpening(fx, c, e, ok && !c.givenUp.Load())
 	}
 	s := c.attached
 	if s == nil {
@@ -199,27 +192,24 @@ func (p *agentProcess) applyResponse(b *commitBatch, fx *effects, c *call, e *en
 	switch c.env.method {
 	case "session/prompt":
 		s.prompts--
-		b.markChanged(s)
+		fx.markChanged(s)
 	case "session/set_mode", "session/set_model", "session/set_config_option":
 		if ok {
-			p.applyChoice(s, c, e)
-			b.markChanged(s)
+			s.applyChoice(c, e)
+			fx.markChanged(s)
 		}
 	case "session/close", "session/delete":
 		if ok {
-			p.endSession(b, s, "closed")
-			fx.deliver = append(fx.deliver, func() { p.sessions.detach(s) })
+			s.row.State, s.row.EndReason, s.row.EndedAt = eventlog.Ended, "closed", time.Now()
+			fx.markChanged(s)
+			fx.afterwards(func() { in.sessions.detach(s) })
 		}
 	}
 	return s
 }
 
-func (p *agentProcess) endSession(b *commitBatch, s *attachedSession, reason string) {
-	s.row.State, s.row.EndReason, s.row.EndedAt = eventlog.Ended, reason, time.Now()
-	b.markChanged(s)
-}
-
-func (p *agentProcess) applyCreation(b *commitBatch, fx *effects, c *call, e *envelope) *attachedSession {
+// applyCreation attaches the session that session/new or session/fork made.
+func (in *intake) applyCreation(fx *effects, c *call, e *envelope) *attachedSession {
 	var result created
 	_ = json.Unmarshal(e.bytes(e.result), &result)
 	if !recordable(result.Session) {
@@ -227,45 +217,61 @@ func (p *agentProcess) applyCreation(b *commitBatch, fx *effects, c *call, e *en
 	}
 	if c.opens != nil { // a session that lost its history goes on in a new one
 		s := c.opens
-		s.newNative, s.row.Server = result.Session, p.server.id
+		s.newNative, s.row.Server = result.Session, in.server.id
 		s.row.EndReason, s.row.ExitCode = "", nil
 		s.applyResult(result)
 		if s.preface == "" { // there is nothing to tell
 			s.row.Native, s.newNative = s.newNative, ""
 		}
-		p.sessions.attachAs(s, result.Session)
-		p.ownSession(b, s)
-		return nil
+		in.own(fx, s)
+		return s
 	}
-	s := p.newSession(c, result)
+	s := in.newSession(c, result)
 	if of := c.attached; of != nil && c.env.method == "session/fork" {
 		s.row.Continues = of.row.ID
 		s.data.Mode, s.data.Model, s.data.Options = of.data.Mode, of.data.Model, of.data.Options
 		s.applyResult(result)
 	}
-	if c.want == "" && p.host.hasSession(s.row.ID) {
+	if c.want == "" && in.host.hasSession(s.row.ID) {
 		// The agent numbers its sessions from the beginning in each process.
-		s.row.ID += "-" + strings.TrimPrefix(p.id, "life_")
+		s.row.ID += "-" + strings.TrimPrefix(in.process, processPrefix)
 	}
-	p.sessions.attach(s)
-	b.markChanged(s)
+	in.own(fx, s)
 	request := c.env.rewritten(strconv.AppendInt(nil, c.outID, 10), nil)
-	p.recordMessage(fx, eventlog.Client, s, c.env.method, request)
+	fx.record(eventlog.Client, s, c.env.method, request)
+	return s
+}
+
+// newSession returns the session that an answer to session/new or session/fork made, or one
+// that the log does not have.
+func (in *intake) newSession(c *call, result created) *attachedSession {
+	now, sent := time.Now(), c.sent()
+	s := &attachedSession{row: eventlog.Session{
+		ID: cmp.Or(c.want, result.Session), Agent: in.agent, Server: in.server.id, Native: result.Session, Origin: c.origin,
+		Continues: c.continues, Init: c.env.bytes(c.env.params), Caps: in.handshake.capabilities().raw, State: eventlog.Idle,
+		Cwd: cut(cleaned(memberOf(sent, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
+	}}
+	s.data = sessionData{Permissions: in.host.cfg.Permissions, Desktop: in.server.info().Desktop, Problems: c.problems, Skills: c.skills}
+	if c.policy != nil {
+		s.data.Permissions = *c.policy
+	}
+	if c.want != "" {
+		s.making, s.data.Maker = true, in.host.cfg.Log.Instance()
+		s.row.State = s.state()
+	}
+	s.applyResult(result)
 	return s
 }
 
 // applyOpening attaches a session that was loaded or resumed.
-func (p *agentProcess) applyOpening(b *commitBatch, fx *effects, c *call, e *envelope, ok bool) *attachedSession {
+func (in *intake) applyOpening(fx *effects, c *call, e *envelope, ok bool) *attachedSession {
 	s := c.opening()
 	if s != nil {
-		s.opens--
-		if c.env.method == "session/load" {
-			s.loads--
-		}
+		s.countOpening(-1, c.env.method == "session/load")
 	}
 	if !ok {
-		if s != nil && s.pendingOpen && s.opens == 0 && p.sessions.byNative[s.native()] == s {
-			delete(p.sessions.byNative, s.native())
+		if s != nil {
+			in.sessions.failOpening(s)
 		}
 		return nil
 	}
@@ -275,105 +281,57 @@ func (p *agentProcess) applyOpening(b *commitBatch, fx *effects, c *call, e *env
 		if result.Session = c.session; !recordable(result.Session) {
 			return nil
 		}
-		s = p.newSession(c, result)
+		s = in.newSession(c, result)
 	}
 	s.applyResult(result)
 	if s.row.State == eventlog.Ended {
-		n := restoredEvent(c.env.method, 0)
-		p.recordMessage(fx, eventlog.Daemon, s, n.kind, n.payload)
+		fx.recordNote(s, restoredEvent(c.env.method, 0))
 	}
-	s.row.Server, s.row.State = p.server.id, eventlog.Idle
+	s.row.Server, s.row.State = in.server.id, eventlog.Idle
 	s.row.EndReason, s.row.ExitCode, s.row.EndedAt = "", nil, time.Time{}
-	p.sessions.attachAs(s, s.native())
-	p.ownSession(b, s)
+	in.own(fx, s)
 	return s
 }
 
-// ownSession makes the process the owner of the row of an opened session.
-func (p *agentProcess) ownSession(b *commitBatch, s *attachedSession) {
+// own attaches a session and makes the process the owner of its row.
+func (in *intake) own(fx *effects, s *attachedSession) {
+	in.sessions.attach(s)
 	if s.pendingOpen {
 		s.pendingOpen = false
-		b.opened[s] = struct{}{}
-		for _, q := range p.questions {
-			p.holdTurn(b, q)
+		fx.batch.opened[s] = struct{}{}
+		for _, q := range in.questions.open {
+			if q.session == s {
+				q.holdTurn(fx)
+			}
 		}
 	}
-	b.markChanged(s)
+	fx.markChanged(s)
 }
 
-func setCurrent(object []byte, name, value string) []byte {
-	if len(object) == 0 || object[0] != '{' {
-		return object
+// handleQuestion passes on a question, or answers it by the session's policy.
+func (in *intake) handleQuestion(fx *effects, e *envelope) {
+	s, line := in.sessions.translate(e)
+	fx.publish(eventlog.Agent, s, e.method, line)
+	if s != nil {
+		fx.record(eventlog.Agent, s, e.method, line)
 	}
-	return setMember(object, name, quote(value))
+	in.questions.ask(fx, newQuestion(in.process, s, e))
 }
 
-// handleUpdate takes in a notification of the agent's.
-func (p *agentProcess) handleUpdate(b *commitBatch, fx *effects, e *envelope) {
-	s, line := p.translate(e)
-	history, c := p.replayOf(s)
+// handleUpdate takes in a notification of the agent.
+func (in *intake) handleUpdate(fx *effects, e *envelope) {
+	s, line := in.sessions.translate(e)
+	history, c := in.pending.replaying(s)
 	if c != nil {
 		c.replayed++
 		return
 	}
-	p.publish(fx, eventlog.Agent, s, e.method, line)
+	fx.publish(eventlog.Agent, s, e.method, line)
 	if s == nil || history {
 		return
 	}
-	p.recordMessage(fx, eventlog.Agent, s, e.method, line)
-	if e.method == "session/update" {
-		p.applyUpdate(b, s, e)
+	fx.record(eventlog.Agent, s, e.method, line)
+	if e.method == "session/update" && s.applyUpdate(e) {
+		fx.markChanged(s)
 	}
-}
-
-// translate returns the session that a message is about, and the message with the
-// session's id in place of the agent's.
-func (p *agentProcess) translate(e *envelope) (*attachedSession, []byte) {
-	s := p.sessions.byNative[e.sessionID()]
-	if s == nil || s.row.ID == e.sessionID() {
-		return s, e.raw
-	}
-	return s, e.rewritten(nil, quote(s.row.ID))
-}
-
-// replayOf reports whether updates of a session repeat its history, as they do during a
-// load, and by which load of the host's own. Loads that were given up no longer count
-// once the session is open, because some are never answered.
-func (p *agentProcess) replayOf(s *attachedSession) (is bool, own *call) {
-	if s == nil || s.loads == 0 {
-		return false, nil
-	}
-	for _, c := range p.pending.byID {
-		late := c.givenUp.Load()
-		if c.env.method != "session/load" || c.opening() != s || late && !s.pendingOpen {
-			continue
-		}
-		is = true
-		if c.internal && (own == nil || !late) {
-			own = c
-		}
-	}
-	return is, own
-}
-
-// applyUpdate changes what is known of a session after an update about it as a whole.
-func (p *agentProcess) applyUpdate(b *commitBatch, s *attachedSession, e *envelope) {
-	at := e.find(e.params, "update")
-	switch text(e.bytes(e.find(at, "sessionUpdate"))) {
-	case "current_mode_update":
-		s.recordListedChoice(categoryMode, text(e.bytes(e.find(at, "currentModeId"))))
-	case "config_option_update":
-		if v := e.bytes(e.find(at, "configOptions")); given(v) {
-			s.setOptions(v, settingsOf(s.row.Config))
-		}
-	case "session_info_update":
-		title := e.find(at, "title")
-		if !title.there() {
-			return
-		}
-		s.row.Title = cut(cleaned(text(e.bytes(title))), maxTitle)
-	default:
-		return
-	}
-	b.markChanged(s)
 }

@@ -86,6 +86,16 @@ func (c *call) dir() eventlog.Direction {
 	return eventlog.Client
 }
 
+// sent returns the message as the agent gets it, but for its ids.
+func (c *call) sent() *envelope {
+	if c.edits != nil {
+		if e, err := parse(c.edits); err == nil {
+			return e
+		}
+	}
+	return c.env
+}
+
 // opening returns the session that a request loads or resumes, or nil.
 func (c *call) opening() *attachedSession {
 	if c.opens != nil {
@@ -184,4 +194,24 @@ func (p *pendingCalls) outgoingID(id []byte) (out int64, ok bool) {
 		}
 	}
 	return out, ok
+}
+
+// replaying reports whether updates of a session repeat its history, as they do during a load,
+// and by which load of the host's own. Loads that were given up no longer count once the
+// session is open, because some are never answered.
+func (p *pendingCalls) replaying(s *attachedSession) (is bool, own *call) {
+	if s == nil || s.loads == 0 {
+		return false, nil
+	}
+	for _, c := range p.byID {
+		late := c.givenUp.Load()
+		if c.env.method != "session/load" || c.opening() != s || late && !s.pendingOpen {
+			continue
+		}
+		is = true
+		if c.internal && (own == nil || !late) {
+			own = c
+		}
+	}
+	return is, own
 }

@@ -106,18 +106,18 @@ func (h *Host) pass(
 func (h *Host) process(ctx context.Context, id string, o PostOptions, init []byte, c *call) (*agentProcess, error) {
 	s, err := h.find(ctx, id)
 	if errors.Is(err, ErrServerNotFound) && o.Agent != "" {
-		s, err = h.fresh(id), nil
+		s, err = h.servers.fresh(h, id), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	if c != nil && !c.env.object {
-		h.forget(s)
+		s.forget()
 		return nil, ErrNotObject
 	}
 	p, err := s.ensureProcess(ctx, o, init, c)
 	if err != nil {
-		h.forget(s)
+		s.forget()
 	}
 	return p, err
 }

@@ -3,22 +3,32 @@ package agents
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// recover completes the records of hosts that are gone.
-func (h *Host) recover(ctx context.Context) error {
-	if _, err := h.recoverLives(ctx, h.gone); err != nil {
-		return err
-	}
-	return h.recoverStarts(ctx, h.gone)
+// recovery completes the records of hosts that are gone: their processes have ended, their
+// questions are cancelled, sessions that were in a turn are interrupted, and sessions that
+// were being made have failed. A record is completed once, also by several hosts.
+type recovery struct {
+	cfg     Config
+	servers *serverTable
+	missed  map[string]time.Time // since when each host was not seen; owned by watch
 }
 
-// recoverLives completes the records of processes and returns their number.
-func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, err error) {
-	processes, err := h.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Open: true})
+// start completes the records of hosts that have ended before this one starts.
+func (r *recovery) start(ctx context.Context) error {
+	if _, err := r.processes(ctx, r.gone); err != nil {
+		return err
+	}
+	return r.starts(ctx, r.gone)
+}
+
+// processes completes the records of processes and returns their number.
+func (r *recovery) processes(ctx context.Context, gone goneFunc) (completed int, err error) {
+	processes, err := r.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Open: true})
 	if err != nil {
 		return 0, err
 	}
@@ -30,7 +40,7 @@ func (h *Host) recoverLives(ctx context.Context, gone goneFunc) (completed int, 
 		if !over {
 			continue
 		}
-		if err := h.recoverProcess(ctx, row); err != nil {
+		if err := r.process(ctx, row); err != nil {
 			return completed, fmt.Errorf("complete the record of %s: %w", row.Server, err)
 		}
 		completed++
@@ -43,17 +53,17 @@ type goneFunc func(ctx context.Context, instance string) (bool, error)
 
 // gone is the goneFunc of a starting host. A host with the same instance of the log was
 // closed before.
-func (h *Host) gone(ctx context.Context, instance string) (bool, error) {
-	if instance == h.cfg.Log.Instance() {
+func (r *recovery) gone(ctx context.Context, instance string) (bool, error) {
+	if instance == r.cfg.Log.Instance() {
 		return true, nil
 	}
-	alive, err := h.cfg.Log.Alive(ctx, instance)
+	alive, err := r.cfg.Log.Alive(ctx, instance)
 	return !alive, err
 }
 
-// recoverStarts marks sessions that were being made when their host ended as failed.
-func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
-	rows, err := h.sessionsIn(ctx, eventlog.SessionFilter{States: []eventlog.State{eventlog.Starting}})
+// starts marks sessions that were being made when their host ended as failed.
+func (r *recovery) starts(ctx context.Context, gone goneFunc) error {
+	rows, err := r.sessions(ctx, eventlog.SessionFilter{States: []eventlog.State{eventlog.Starting}})
 	if err != nil {
 		return err
 	}
@@ -65,7 +75,7 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 		if !over {
 			continue
 		}
-		err = h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+		err = r.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 			row, err := tx.Session(row.ID)
 			if err != nil || row.State != eventlog.Starting {
 				return err // another host was quicker
@@ -84,32 +94,32 @@ func (h *Host) recoverStarts(ctx context.Context, gone goneFunc) error {
 
 // checkElsewhere returns an ElsewhereError if a process whose end is not recorded runs in
 // another program that has the log open.
-func (h *Host) checkElsewhere(ctx context.Context, row eventlog.Process) error {
-	if row.Instance == h.cfg.Log.Instance() {
+func (r *recovery) checkElsewhere(ctx context.Context, row eventlog.Process) error {
+	if row.Instance == r.cfg.Log.Instance() {
 		return nil // the log has one host at a time
 	}
-	running, err := h.cfg.Log.Alive(ctx, row.Instance)
+	running, err := r.cfg.Log.Alive(ctx, row.Instance)
 	if running {
 		err = &ElsewhereError{row.Server}
 	}
 	return err
 }
 
-// recoverProcess records the end of a process that ended with its host. A prompt without an
+// process records the end of a process that ended with its host. A prompt without an
 // answer is not sent again, because its effects are not known.
-func (h *Host) recoverProcess(ctx context.Context, row eventlog.Process) error {
-	sessions, err := h.sessionsOf(ctx, row.Server)
+func (r *recovery) process(ctx context.Context, row eventlog.Process) error {
+	sessions, err := r.sessions(ctx, eventlog.SessionFilter{Server: row.Server, States: alive})
 	if err != nil {
 		return err
 	}
 	exited := exitEvent(ended{}, "")
-	return h.commit(ctx, func(tx *eventlog.Tx) error {
+	return commitNow(ctx, r.cfg.Log, func(tx *eventlog.Tx) error {
 		if now, err := tx.Process(row.ID); err != nil || !now.ExitedAt.IsZero() {
 			return err // another host was quicker
 		}
 		now := time.Now()
 		event := eventlog.Event{
-			Stream: published(row.Server), Process: row.ID, Dir: eventlog.Daemon, Kind: "_adapter/agent_exited", Payload: exited,
+			Stream: published(row.Server), Process: row.ID, Dir: eventlog.Daemon, Kind: exited.kind, Payload: exited.payload,
 		}
 		if _, err := tx.Append(event); err != nil {
 			return err
@@ -118,8 +128,8 @@ func (h *Host) recoverProcess(ctx context.Context, row eventlog.Process) error {
 		if err != nil {
 			return err
 		}
-		for _, r := range open {
-			if _, err := tx.Answer(r.RequestKey, eventlog.Cancelled, nil); err != nil {
+		for _, question := range open {
+			if _, err := tx.Answer(question.RequestKey, eventlog.Cancelled, nil); err != nil {
 				return err
 			}
 		}
@@ -144,15 +154,11 @@ func (h *Host) recoverProcess(ctx context.Context, row eventlog.Process) error {
 	})
 }
 
-func (h *Host) sessionsOf(ctx context.Context, server string) ([]eventlog.Session, error) {
-	return h.sessionsIn(ctx, eventlog.SessionFilter{Server: server, States: alive})
-}
-
-// sessionsIn returns all pages of a list.
-func (h *Host) sessionsIn(ctx context.Context, f eventlog.SessionFilter) ([]eventlog.Session, error) {
+// sessions returns all pages of a list.
+func (r *recovery) sessions(ctx context.Context, f eventlog.SessionFilter) ([]eventlog.Session, error) {
 	var all []eventlog.Session
 	for cursor := ""; ; {
-		page, next, err := h.cfg.Log.Sessions(ctx, f, cursor, 0)
+		page, next, err := r.cfg.Log.Sessions(ctx, f, cursor, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -161,6 +167,79 @@ func (h *Host) sessionsIn(ctx context.Context, f eventlog.SessionFilter) ([]even
 			return all, nil
 		}
 	}
+}
+
+// watch completes the records of other hosts with the same log that are gone. Without that,
+// their sessions would seem to be in a turn, and clients that follow them would wait.
+func (r *recovery) watch(ctx context.Context) {
+	tick := time.NewTicker(max(r.cfg.GoneAfter/2, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := r.completeMissing(ctx); err != nil {
+			clear(r.missed) // when Postgres is away, all hosts lose it
+			r.cfg.Logger.Debug("look for hosts that are gone", "error", err)
+		}
+	}
+}
+
+// completeMissing completes the records of hosts that were missing for long enough.
+func (r *recovery) completeMissing(ctx context.Context) error {
+	completed, err := r.processes(ctx, r.missing)
+	if err == nil && completed > 0 { // all sessions are looked at for that
+		err = r.starts(ctx, r.missing)
+	}
+	if err == nil {
+		err = r.takeBack(ctx)
+	}
+	maps.DeleteFunc(r.missed, func(_ string, since time.Time) bool { return time.Since(since) > 3*r.cfg.GoneAfter })
+	return err
+}
+
+// missing reports whether another host was gone for Config.GoneAfter.
+func (r *recovery) missing(ctx context.Context, instance string) (bool, error) {
+	if instance == r.cfg.Log.Instance() {
+		return false, nil
+	}
+	alive, err := r.cfg.Log.Alive(ctx, instance)
+	if err != nil || alive {
+		delete(r.missed, instance)
+		return false, err
+	}
+	since, known := r.missed[instance]
+	if !known {
+		r.missed[instance] = time.Now()
+		return false, nil
+	}
+	return time.Since(since) >= r.cfg.GoneAfter, nil
+}
+
+// takeBack reopens records that another host has completed while this one had lost Postgres,
+// since the processes still run. If another host has started or deleted the server, the
+// process ends.
+func (r *recovery) takeBack(ctx context.Context) error {
+	if seen, err := r.cfg.Log.Alive(ctx, r.cfg.Log.Instance()); err != nil || !seen {
+		return err // the others would complete them again
+	}
+	open, err := r.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Instance: r.cfg.Log.Instance(), Open: true})
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, row := range open {
+		known[row.ID] = true
+	}
+	for _, p := range r.servers.processes() {
+		if !known[p.id] && p.lifecycle.endReason() == "" {
+			// To write the record is to reopen it. A process that has just ended needs none.
+			_ = p.inbox.put(ctx, command{handle: func(*effects) { p.committer.record.changed = true }})
+		}
+	}
+	return nil
 }
 
 // alive has the states of sessions that can continue.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -15,67 +16,103 @@ type restoration struct {
 	err  error // set before done is closed
 }
 
+// restorer opens sessions again in a new process of their agent. There is one restoration of a
+// session at a time, and none of a session that clients can use. Any goroutine may use it.
+type restorer struct {
+	process *agentProcess
+
+	mu      sync.Mutex              // guards what follows
+	running map[string]*restoration // by session
+}
+
 // restore opens a session that is not attached and makes its choices again. Concurrent
 // callers wait for the same restoration.
-func (p *agentProcess) restore(ctx context.Context, session string) error {
-	r, err := p.beginRestore(session)
-	if r == nil {
+func (r *restorer) restore(ctx context.Context, session string) error {
+	one, err := r.begin(session)
+	if one == nil {
 		return err
 	}
 	select {
-	case <-r.done:
-		return r.err
+	case <-one.done:
+		return one.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// beginRestore returns the restoration that is under way, or begins one. It returns nil
-// for a session that is attached, or must not be opened.
-func (p *agentProcess) beginRestore(session string) (*restoration, error) {
-	t := &p.sessions
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.attached[session] {
-		return nil, nil //nolint:nilnil // there is nothing to restore
+// await waits for the end of a restoration of a session, if there is one.
+func (r *restorer) await(ctx context.Context, session string) error {
+	r.mu.Lock()
+	one := r.running[session]
+	r.mu.Unlock()
+	if one == nil {
+		return nil
 	}
-	if p.host.isTerminating(session) {
-		return nil, ErrSessionEnded
+	select {
+	case <-one.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if r := t.restoring[session]; r != nil {
-		return r, nil
-	}
-	r := &restoration{done: make(chan struct{})}
-	var ctx context.Context
-	ctx, r.stop = context.WithCancelCause(p.host.ctx)
-	err := p.host.task(func(always context.Context) {
-		if err := p.reopen(ctx, session); err != nil {
-			p.abandonRestore(always, session)
-			if r.err = ErrSessionEnded; !errors.Is(err, r.err) && !errors.Is(context.Cause(ctx), r.err) {
-				r.err = &RestoreError{session, err}
-			}
-		}
-		r.stop(nil)
-		t.endRestoration(session, r.err)
-		close(r.done)
-	})
-	if err != nil {
-		r.stop(nil)
-		return nil, err
-	}
-	t.restoring[session] = r
-	return r, nil
 }
 
-// errAbandoned prevents that the edit of abandonRestore changes the row.
+// stop stops the restoration of a session, and waits for its end.
+func (r *restorer) stop(ctx context.Context, session string, why error) {
+	r.mu.Lock()
+	if one := r.running[session]; one != nil {
+		one.stop(why)
+	}
+	r.mu.Unlock()
+	_ = r.await(ctx, session)
+}
+
+// begin returns the restoration that is under way, or begins one. It returns nil for a
+// session that is attached, or must not be opened.
+func (r *restorer) begin(session string) (*restoration, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.process.host
+	switch one := r.running[session]; {
+	case r.process.intake.sessions.isOpen(session):
+		return nil, nil //nolint:nilnil // there is nothing to restore
+	case h.servers.isTerminating(session):
+		return nil, ErrSessionEnded
+	case one != nil:
+		return one, nil
+	}
+	one := &restoration{done: make(chan struct{})}
+	var ctx context.Context
+	ctx, one.stop = context.WithCancelCause(h.tasks.ctx)
+	err := h.tasks.start(func(always context.Context) {
+		if err := r.reopen(ctx, session); err != nil {
+			r.process.abandon(always, session)
+			if one.err = ErrSessionEnded; !errors.Is(err, one.err) && !errors.Is(context.Cause(ctx), one.err) {
+				one.err = &RestoreError{session, err}
+			}
+		}
+		one.stop(nil)
+		r.mu.Lock()
+		delete(r.running, session)
+		r.mu.Unlock()
+		close(one.done)
+	})
+	if err != nil {
+		one.stop(nil)
+		return nil, err
+	}
+	r.running[session] = one
+	return one, nil
+}
+
+// errAbandoned prevents that the edit of abandon changes the row.
 var errAbandoned = errors.New("the session is not opened")
 
-// abandonRestore detaches a session whose restoration has failed. The next caller that needs
+// abandon detaches a session that could not be made or restored. The next caller that needs
 // the session restores it again.
-func (p *agentProcess) abandonRestore(ctx context.Context, session string) {
+func (p *agentProcess) abandon(ctx context.Context, session string) {
 	err := p.edit(ctx, session, note{}, func(s *attachedSession) error {
-		if !p.sessions.isOpen(session) {
-			p.sessions.detach(s)
+		if !p.intake.sessions.isOpen(session) {
+			p.intake.sessions.detach(s)
 		}
 		return errAbandoned
 	})
@@ -87,7 +124,8 @@ func (p *agentProcess) abandonRestore(ctx context.Context, session string) {
 // reopen opens a session by the best method that the agent has: one with which the agent
 // remembers the session, or else a new session that begins with the history. After a
 // timeout it does not try a worse method, with which the agent would forget.
-func (p *agentProcess) reopen(ctx context.Context, session string) error {
+func (r *restorer) reopen(ctx context.Context, session string) error {
+	p := r.process
 	ctx, cancel := context.WithTimeout(ctx, p.host.cfg.RestoreTimeout)
 	defer cancel()
 	row, err := p.host.cfg.Log.Session(ctx, session)
@@ -97,10 +135,10 @@ func (p *agentProcess) reopen(ctx context.Context, session string) error {
 	case !slices.Contains(alive, row.State):
 		return ErrSessionEnded
 	}
-	if err := p.awaitInitialize(ctx); err != nil {
+	if err := p.handshake.await(ctx); err != nil {
 		return err
 	}
-	caps := p.capabilities()
+	caps := p.handshake.capabilities()
 	params := row.Init
 	if len(params) == 0 || params[0] != '{' {
 		params = []byte(`{"mcpServers":[]}`)
@@ -108,24 +146,29 @@ func (p *agentProcess) reopen(ctx context.Context, session string) error {
 	if row.Cwd != "" {
 		params = setMember(params, "cwd", quote(row.Cwd))
 	}
-	for _, method := range []string{"session/resume", "session/load"} {
-		if method == "session/resume" && !caps.resume || method == "session/load" && !caps.load {
+	for _, by := range []struct {
+		method string
+		can    bool
+	}{{"session/resume", caps.resume}, {"session/load", caps.load}} {
+		if !by.can {
 			continue
 		}
-		err := p.reopenBy(ctx, method, setMember(params, "sessionId", quote(row.Native)), row, "")
+		err := r.reopenBy(ctx, by.method, setMember(params, "sessionId", quote(row.Native)), row, "")
 		if _, refused := errors.AsType[*ResponseError](err); !refused {
 			return err
 		}
 		p.log.Warn("agent does not open a session again", "session", session, "error", err)
 	}
-	history, err := p.host.history(ctx, session)
+	history, err := historyOf(ctx, p.host.cfg.Log, session)
 	if err != nil {
 		return err
 	}
-	return p.reopenBy(ctx, "session/new", params, row, history)
+	return r.reopenBy(ctx, "session/new", params, row, history)
 }
 
-func (p *agentProcess) reopenBy(ctx context.Context, method string, params []byte, row eventlog.Session, preface string) error {
+// reopenBy opens a session by one method. The agent gets preface with the next prompt.
+func (r *restorer) reopenBy(ctx context.Context, method string, params []byte, row eventlog.Session, preface string) error {
+	p := r.process
 	c, err := newInternalCall(method, params)
 	if err != nil {
 		return err
@@ -174,15 +217,15 @@ func (p *agentProcess) reopenBy(ctx context.Context, method string, params []byt
 // problemEvent returns the note about a part of a session's configuration that does not
 // work.
 func problemEvent(problem string) note {
-	return note{"session/problem", notification("session/problem", struct {
+	return newNote("session/problem", struct {
 		Message string `json:"message"`
-	}{problem})}
+	}{problem})
 }
 
 // restoredEvent returns the note about how a session goes on.
 func restoredEvent(method string, replayed int) note {
-	return note{"session/restored", notification("session/restored", struct {
+	return newNote("session/restored", struct {
 		Method   string `json:"method"`
 		Replayed int    `json:"replayed"` // updates of before that the agent repeated
-	}{method, replayed})}
+	}{method, replayed})
 }

@@ -1,10 +1,8 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
@@ -34,10 +32,10 @@ type processData struct {
 	Authenticate json.RawMessage `json:"authenticate,omitempty"`
 }
 
-func (s *server) desktopID() string {
+func (s *server) info() processData {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.data.Desktop
+	return s.data
 }
 
 // encodeData returns the data for the record of a process. Unless authenticate is nil, it
@@ -59,6 +57,28 @@ func (s *server) keepRecord(row eventlog.Process) {
 	}
 }
 
+func (s *server) newestProcess() *agentProcess {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+func (s *server) record() eventlog.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// forget removes a server that never had a process from the host.
+func (s *server) forget() {
+	s.mu.Lock()
+	never := s.last.ID == "" && s.starting == nil
+	s.mu.Unlock()
+	if never {
+		s.host.servers.drop(s)
+	}
+}
+
 // forgetProcess removes a process that has ended. Its record stays.
 func (s *server) forgetProcess(p *agentProcess) {
 	s.mu.Lock()
@@ -70,7 +90,7 @@ func (s *server) forgetProcess(p *agentProcess) {
 
 // runningProcessLocked returns the process if its child runs, or nil. The caller holds s.mu.
 func (s *server) runningProcessLocked() *agentProcess {
-	if s.process == nil || isClosed(s.process.child.done) || isClosed(s.process.done) {
+	if s.process == nil || isClosed(s.process.child.done) || isClosed(s.process.inbox.done) {
 		return nil
 	}
 	return s.process
@@ -80,105 +100,6 @@ func (s *server) isDeleted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deleted
-}
-
-// ensureProcess returns the process of the server and starts one if that is allowed. A new
-// process gets c as its first message if that is an initialize. Otherwise it gets the
-// initialize of the process before, or one with the params init, if they are not empty.
-func (s *server) ensureProcess(ctx context.Context, o PostOptions, init []byte, c *call) (*agentProcess, error) {
-	p, st, err := s.startOrJoin(o, init, c)
-	if p != nil || err != nil {
-		return p, err
-	}
-	select {
-	case <-st.done:
-		return st.process, st.err // the process may have ended
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-type starting struct {
-	done    chan struct{}
-	process *agentProcess // set before done is closed
-	err     error         // set before done is closed
-}
-
-// startOrJoin returns the running process, or the start for which the caller has to wait.
-func (s *server) startOrJoin(o PostOptions, init []byte, c *call) (*agentProcess, *starting, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch p := s.runningProcessLocked(); {
-	case s.deleted:
-		return nil, nil, ErrServerNotFound
-	case o.Agent != "" && s.agent != "" && o.Agent != s.agent:
-		return nil, nil, &ConflictError{s.id, s.agent, o.Agent}
-	case s.starting != nil:
-		return nil, s.starting, nil
-	case p != nil:
-		return p, nil, nil
-	case o.Agent == "" && s.last.ID == "":
-		return nil, nil, ErrAgentNeeded
-	case o.Agent == "" && s.last.Reason == endedItself:
-		return nil, nil, &ExitedError{Agent: s.last.Agent, Code: s.last.ExitCode, Stderr: string(s.last.Stderr)}
-	}
-	st := &starting{done: make(chan struct{})}
-	agent := cmp.Or(o.Agent, s.agent)
-	s.data.Desktop = cmp.Or(o.Desktop, s.data.Desktop, s.host.cfg.Desktop)
-	err := s.host.task(func(ctx context.Context) {
-		st.process, st.err = s.startProcess(ctx, agent, init, c)
-		s.mu.Lock()
-		if s.starting = nil; st.err == nil {
-			s.agent = agent
-		}
-		s.mu.Unlock()
-		close(st.done)
-	})
-	if err == nil {
-		s.starting = st
-	}
-	return nil, st, err
-}
-
-// startProcess starts a process and initializes it.
-func (s *server) startProcess(ctx context.Context, agent string, init []byte, c *call) (*agentProcess, error) {
-	// The events of the process before come first.
-	if old := s.newestProcess(); old != nil {
-		<-old.done
-	}
-	if s.after != nil {
-		select {
-		case <-s.after:
-		case <-ctx.Done():
-			return nil, ErrClosed
-		}
-	}
-	before, newest, err := s.newestRecord(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := s.host.spawn(ctx, s, agent, before, newest) // which may install it first
-	if errors.Is(err, errOvertaken) {
-		return s.startProcess(ctx, agent, init, c)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c != nil && c.env.method == methodInitialize {
-		p.greeting, c.submitted = c, true
-		return p, p.submit(ctx, c)
-	}
-	if len(before.Init) > 0 {
-		init = before.Init
-	}
-	if len(init) == 0 {
-		return p, nil
-	}
-	if err := p.initializeWith(ctx, init); err != nil {
-		p.end(endedServer)
-		return nil, err
-	}
-	return p, nil
 }
 
 // newestRecord returns the record of the server's process before the one that starts,
@@ -199,12 +120,12 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Proc
 	case gone && known.ID == "":
 		return known, newest, nil // a new server
 	case gone:
-		s.host.drop(s)
+		s.host.servers.drop(s)
 		return known, newest, ErrServerNotFound
 	case newest.ExitedAt.IsZero() && newest.Instance != s.host.cfg.Log.Instance():
-		err := s.host.checkElsewhere(ctx, newest)
+		err := s.host.recovery.checkElsewhere(ctx, newest)
 		if err == nil {
-			err = s.host.recoverProcess(ctx, newest)
+			err = s.host.recovery.process(ctx, newest)
 		}
 		if err != nil {
 			return known, newest, err
@@ -215,10 +136,6 @@ func (s *server) newestRecord(ctx context.Context) (before, newest eventlog.Proc
 	}
 	return newest, newest, nil
 }
-
-// errOvertaken reports that another host with the same log has changed the server
-// concurrently.
-var errOvertaken = errors.New("another host was quicker")
 
 // ServerInfo describes an ACP server.
 type ServerInfo struct {
@@ -239,4 +156,27 @@ func infoOf(row eventlog.Process) ServerInfo {
 	return ServerInfo{
 		ID: row.Server, Agent: row.Agent, Created: d.Created, Started: row.StartedAt, Running: row.ExitedAt.IsZero(), Desktop: d.Desktop,
 	}
+}
+
+// checkHere returns an error if the server runs in another host, or was deleted there.
+func (s *server) checkHere(ctx context.Context) error {
+	s.mu.Lock()
+	p, starts, known := s.process, s.starting != nil, s.last.ID
+	s.mu.Unlock()
+	switch {
+	case starts || known == "" || !s.host.cfg.Log.Shared():
+		return nil
+	case p != nil && !isClosed(p.child.done):
+		return p.lifecycle.lostError()
+	}
+	processes, err := s.host.cfg.Log.Processes(ctx, eventlog.ProcessFilter{Server: s.id, Latest: true})
+	switch {
+	case err != nil || len(processes) == 0:
+		return err
+	case processes[0].Reason == endedDeleted:
+		return ErrServerNotFound
+	case processes[0].ID == known || !processes[0].ExitedAt.IsZero():
+		return nil
+	}
+	return s.host.recovery.checkElsewhere(ctx, processes[0])
 }

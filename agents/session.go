@@ -67,30 +67,26 @@ func (h *Host) Requests(ctx context.Context, session string) ([]eventlog.Request
 // processWithSession returns a process that has the session attached, and starts the
 // process or restores the session if need be. If the server is deleted meanwhile, it
 // tries once more.
-func (h *Host) processWithSession(ctx context.Context, id string) (*agentProcess, error) {
-	p, err := h.processWithSessionOnce(ctx, id)
-	if errors.Is(err, ErrServerNotFound) {
-		return h.processWithSessionOnce(ctx, id)
+func (h *Host) processWithSession(ctx context.Context, id string) (p *agentProcess, err error) {
+	for range 2 {
+		row, err := h.row(ctx, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case !slices.Contains(alive, row.State):
+			return nil, ErrSessionEnded
+		case row.State == eventlog.Starting:
+			return nil, ErrSessionStarting
+		}
+		p, err = h.process(ctx, serverOfSession(row), PostOptions{Agent: row.Agent}, asClient, nil)
+		if err == nil {
+			err = p.restorer.restore(ctx, id)
+		}
+		if !errors.Is(err, ErrServerNotFound) {
+			return p, err
+		}
 	}
-	return p, err
-}
-
-func (h *Host) processWithSessionOnce(ctx context.Context, id string) (*agentProcess, error) {
-	row, err := h.row(ctx, id)
-	switch {
-	case err != nil:
-		return nil, err
-	case !slices.Contains(alive, row.State):
-		return nil, ErrSessionEnded
-	case row.State == eventlog.Starting:
-		return nil, ErrSessionStarting
-	}
-	row.Server = serverOfSession(row)
-	p, err := h.process(ctx, row.Server, PostOptions{Agent: row.Agent}, asClient, nil)
-	if err != nil {
-		return nil, err
-	}
-	return p, p.restore(ctx, row.ID)
+	return nil, ErrServerNotFound
 }
 
 // Turn is a prompt that is in the log.
@@ -161,10 +157,10 @@ func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 func (h *Host) Cancel(ctx context.Context, id string) error {
 	p, err := h.processOfSession(ctx, id)
 	switch {
-	case p == nil || !p.sessions.isOpen(id):
+	case p == nil || !p.intake.sessions.isOpen(id):
 		return err
-	case p.isEnding() || isClosed(p.child.done): // and the turn with it
-		return p.lostError()
+	case p.lifecycle.endReason() != "" || isClosed(p.child.done): // and the turn with it
+		return p.lifecycle.lostError()
 	}
 	c, err := newClientCall("session/cancel", false, map[string]string{"sessionId": id})
 	if err == nil {

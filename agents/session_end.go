@@ -11,10 +11,10 @@ import (
 
 // endedNote returns the note about the end of a session.
 func endedNote(reason string, f failed) note {
-	return note{"session/ended", notification("session/ended", struct {
+	return newNote("session/ended", struct {
 		Reason string `json:"reason"` // terminated, failed
 		failed
-	}{reason, f})}
+	}{reason, f})
 }
 
 // failed is the reason why a session could not be made. All members except Message are about
@@ -50,14 +50,14 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	if err != nil || row.State == eventlog.Ended {
 		return err
 	}
-	defer h.terminating(id)()
+	defer h.servers.terminate(id)()
 	if err := h.stopTurn(ctx, id); err != nil {
 		return err
 	}
 	if err := h.recordTermination(ctx, id); err != nil {
 		return err
 	}
-	h.dropSkills(id, row.Cwd, attachedSessionOf(row).data.Skills)
+	h.skills.drop(id, row.Cwd, attachedSessionOf(row).data.Skills)
 	if serverOfSession(row) != ownServer(id) {
 		return nil
 	}
@@ -66,26 +66,6 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	}
 	// A client of the server may have opened the session meanwhile.
 	return h.recordTermination(ctx, id)
-}
-
-// terminating prevents that a session is opened until the returned function is called.
-func (h *Host) terminating(session string) func() {
-	h.mu.Lock()
-	h.leaving[session]++
-	h.mu.Unlock()
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.leaving[session]--; h.leaving[session] == 0 {
-			delete(h.leaving, session)
-		}
-	}
-}
-
-func (h *Host) isTerminating(session string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.leaving[session] > 0
 }
 
 // stopTurn cancels the turn of a session and stops its restoration. It gives up after
@@ -97,13 +77,7 @@ func (h *Host) stopTurn(ctx context.Context, id string) error {
 	}
 	wait, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()
-	if r := p.sessions.restoration(id); r != nil {
-		r.stop(ErrSessionEnded)
-		select {
-		case <-r.done:
-		case <-wait.Done():
-		}
-	}
+	p.restorer.stop(wait, id, ErrSessionEnded)
 	err = h.Cancel(wait, id)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		p.log.Warn("the agent does not read that its turn is cancelled", "session", id)
@@ -136,7 +110,7 @@ const failedWait = 2 * time.Second
 // recordFailure records why a session could not be made. It returns after failedWait, and
 // continues in the background.
 func (h *Host) recordFailure(row eventlog.Session, why error) error {
-	ctx := context.WithoutCancel(h.ctx)
+	ctx := context.WithoutCancel(h.tasks.ctx)
 	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
 	f := failedBy(why)
 	row.Error, row.ExitCode, row.UpdatedAt = encode(f), f.Code, row.EndedAt
@@ -152,7 +126,7 @@ func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	wait, cancel := context.WithTimeout(ctx, failedWait)
 	defer cancel()
 	written := make(chan error, 1)
-	if err := h.task(func(ctx context.Context) { written <- write(ctx) }); err != nil {
+	if err := h.tasks.start(func(ctx context.Context) { written <- write(ctx) }); err != nil {
 		return write(wait) // the host is being closed
 	}
 	select {
@@ -186,9 +160,7 @@ func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error
 
 // putFailed writes the row of a failed session, and its end into its stream.
 func putFailed(tx *eventlog.Tx, row eventlog.Session, f failed) error {
-	n := endedNote("failed", f)
-	e := eventlog.Event{Stream: SessionStream(row.ID), Session: row.ID, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
-	if _, err := tx.Append(e); err != nil {
+	if _, err := tx.Append(endedNote("failed", f).event(row.ID)); err != nil {
 		return err
 	}
 	return tx.PutSession(row)

@@ -23,8 +23,12 @@ import (
 	"github.com/deskhand/deskhand/internal/folder"
 )
 
-// skillStore holds copies of repositories with skills.
+// skillStore copies the configured skills of sessions' folders to where agents look. It holds
+// copies of repositories with skills. A copy is replaced as a whole, and not while it is read.
 type skillStore struct {
+	launcher *launcher
+	folders  *folders.Store
+	tasks    *taskGroup
 	patience time.Duration // how long a session with an older copy waits for a newer one
 	fetches  singleflight.Group
 
@@ -101,29 +105,29 @@ type skill struct {
 	source string
 }
 
-// placeSkills copies the configured skills of a folder to where an agent looks, and removes
+// placeAll copies the configured skills of a folder to where an agent looks, and removes
 // skills that are no longer configured. It returns problems.
-func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []string) {
+func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems []string) {
 	if !filepath.IsAbs(cwd) {
 		return nil
 	}
-	entries, problems, err := h.skillEntries(ctx, cwd)
+	entries, problems, err := s.entries(ctx, cwd)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	before, err := h.folders.Placed(cwd)
+	before, err := s.folders.Placed(cwd)
 	if err != nil {
 		return append(problems, err.Error())
 	}
 	if len(entries) == 0 && len(before) == 0 {
 		return problems
 	}
-	fetched, more, failed := h.fetchAll(ctx, cwd, entries)
+	fetched, more, failed := s.fetchAll(ctx, cwd, entries)
 	problems = append(problems, more...)
 	wanted := map[string]skill{}
-	h.skills.mu.Lock() // no copy changes
-	defer h.skills.mu.Unlock()
-	if before, err = h.folders.Placed(cwd); err != nil { // another session may have changed them
+	s.mu.Lock() // no copy changes
+	defer s.mu.Unlock()
+	if before, err = s.folders.Placed(cwd); err != nil { // another session may have changed them
 		return append(problems, err.Error())
 	}
 	for _, f := range fetched {
@@ -134,13 +138,13 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 		if err != nil {
 			problems, failed = append(problems, fmt.Sprintf("skills %s: %s: %v", f.entry, f.source, err)), true
 		}
-		for _, s := range found {
-			wanted[s.name] = s
+		for _, one := range found {
+			wanted[one.name] = one
 		}
 	}
 	into := cmp.Or(skillFolders[agent], otherSkillFolder)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := h.placeSkill(ctx, place{h.folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
+		if err := s.copySkill(ctx, place{s.folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
@@ -151,9 +155,9 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 		if _, ok := wanted[path.Base(at)]; ok {
 			continue
 		}
-		err := h.folders.Files().RemoveAll(cwd, at)
+		err := s.folders.Files().RemoveAll(cwd, at)
 		if err == nil {
-			err = h.folders.SetPlaced(ctx, cwd, at, folders.Placement{})
+			err = s.folders.SetPlaced(ctx, cwd, at, folders.Placement{})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", at, err))
@@ -164,7 +168,7 @@ func (h *Host) placeSkills(ctx context.Context, cwd, agent string) (problems []s
 
 // fetchAll fetches the sources of all entries concurrently. failed reports that some entries
 // cannot be decoded.
-func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
+func (s *skillStore) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
 	var wg sync.WaitGroup
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		var entry struct {
@@ -177,29 +181,29 @@ func (h *Host) fetchAll(ctx context.Context, cwd string, entries map[string]json
 		for _, source := range entry.Sources {
 			f := &fetchedSource{entry: name, source: source}
 			all = append(all, f)
-			wg.Go(func() { f.at, f.stale, f.err = h.fetch(ctx, cwd, source) })
+			wg.Go(func() { f.at, f.stale, f.err = s.fetch(ctx, cwd, source) })
 		}
 	}
 	wg.Wait()
 	return all, problems, failed
 }
 
-// skillEntries returns the entries that count. problems names the others.
-func (h *Host) skillEntries(ctx context.Context, cwd string) (entries map[string]json.RawMessage, problems []string, err error) {
-	found, err := h.folders.Entries(ctx, cwd, folders.Skills)
+// entries returns the entries that count. problems names the others.
+func (s *skillStore) entries(ctx context.Context, cwd string) (entries map[string]json.RawMessage, problems []string, err error) {
+	found, err := s.folders.Entries(ctx, cwd, folders.Skills)
 	entries = map[string]json.RawMessage{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if e := found[name]; e.Approved {
 			entries[name] = e.Content
 		} else {
-			problems = append(problems, fmt.Sprintf("skills %s: %s", name, h.folders.Refusal(cwd, folders.Skills, name, e)))
+			problems = append(problems, fmt.Sprintf("skills %s: %s", name, s.folders.Refusal(cwd, folders.Skills, name, e)))
 		}
 	}
 	return entries, problems, err
 }
 
-// placeSkill copies a skill to its place, unless an unchanged copy is there.
-func (h *Host) placeSkill(ctx context.Context, to place, s skill, before map[string]folders.Placement) error {
+// copySkill copies a skill to its place, unless an unchanged copy is there.
+func (s *skillStore) copySkill(ctx context.Context, to place, one skill, before map[string]folders.Placement) error {
 	old, known := before[to.name]
 	_, err := to.files.List(to.dir, to.name, 0, maxSkillFiles)
 	there := !errors.Is(err, fs.ErrNotExist)
@@ -209,20 +213,20 @@ func (h *Host) placeSkill(ctx context.Context, to place, s skill, before map[str
 	case there && !known:
 		return fmt.Errorf("%s is there already and is not from here; rename or remove it", filepath.Join(to.dir, to.name))
 	}
-	entries, state, err := s.from.list()
+	entries, state, err := one.from.list()
 	if err != nil {
 		return err
 	}
-	now := folders.Placement{Source: s.source, State: state}
+	now := folders.Placement{Source: one.source, State: state}
 	if there && old == now {
 		return nil
 	}
-	files, err := s.from.read(entries)
+	files, err := one.from.read(entries)
 	if err != nil {
 		return err
 	}
 	// The host owns the place also if the copy fails.
-	if err := h.folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
+	if err := s.folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
 		return err
 	}
 	return to.files.WriteTree(to.dir, to.name, files)
@@ -277,15 +281,15 @@ func ownSkills(session string) string { return "session-" + session }
 // dropWait bounds the wait for other writers of a folder's configuration.
 const dropWait = 5 * time.Second
 
-// dropSkills removes a session's own skills, unless the entry was changed.
-func (h *Host) dropSkills(session, cwd, hash string) {
+// drop removes a session's own skills, unless the entry was changed.
+func (s *skillStore) drop(session, cwd, hash string) {
 	if hash == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dropWait)
 	defer cancel()
-	err := h.folders.DeleteIf(ctx, cwd, folders.Skills, ownSkills(session), hash)
+	err := s.folders.DeleteIf(ctx, cwd, folders.Skills, ownSkills(session), hash)
 	if err != nil {
-		h.cfg.Logger.Warn("a session's skills stay in its folder's configuration", "session", session, "error", err)
+		s.launcher.cfg.Logger.Warn("a session's skills stay in its folder's configuration", "session", session, "error", err)
 	}
 }

@@ -117,35 +117,35 @@ var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 // fetch returns the place of a source's files. If they are not up to date, stale says why.
 // Symbolic links in the session's folder are not followed.
-func (h *Host) fetch(ctx context.Context, cwd string, s skillSource) (at place, stale string, err error) {
-	if s.Source == "" {
+func (s *skillStore) fetch(ctx context.Context, cwd string, from skillSource) (at place, stale string, err error) {
+	if from.Source == "" {
 		return place{}, "", errors.New("source must not be empty")
 	}
-	url := s.Source
-	switch s.Type {
+	url := from.Source
+	switch from.Type {
 	case "local":
-		at, err := h.localSource(cwd, s.Source)
+		at, err := s.localSource(cwd, from.Source)
 		return at, "", err
 	case "git":
 	case "github":
-		if !ownerAndRepository.MatchString(s.Source) {
+		if !ownerAndRepository.MatchString(from.Source) {
 			return place{}, "", errors.New("source must be owner/repository")
 		}
-		url = "https://github.com/" + s.Source + ".git"
+		url = "https://github.com/" + from.Source + ".git"
 	default:
-		return place{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", s.Type)
+		return place{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", from.Type)
 	}
-	dir, stale, err := h.fetchGit(ctx, url, s.Ref)
+	dir, stale, err := s.fetchGit(ctx, url, from.Ref)
 	return place{folder.Files{}, dir, "."}, stale, err
 }
 
 // localSource returns the place of a local source. It is read with the rights of the agents'
 // user.
-func (h *Host) localSource(cwd, source string) (place, error) {
-	files := h.folders.Files()
+func (s *skillStore) localSource(cwd, source string) (place, error) {
+	files := s.folders.Files()
 	if rest, ok := strings.CutPrefix(source, "~/"); ok {
-		home, err := h.user.Home, error(nil)
-		if h.user.Credential == nil {
+		home, err := s.launcher.user.Home, error(nil)
+		if s.launcher.user.Credential == nil {
 			home, err = os.UserHomeDir()
 		}
 		return place{files, filepath.Join(home, rest), "."}, err
@@ -170,14 +170,14 @@ var pinned = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // fetchGit returns a copy of a repository. It fetches a copy that is old again, unless ref is
 // the id of a commit. Concurrent callers wait for the same fetch. If the fetch fails or takes
 // too long, fetchGit returns the old copy, and stale says why.
-func (h *Host) fetchGit(ctx context.Context, url, ref string) (dir, stale string, err error) {
+func (s *skillStore) fetchGit(ctx context.Context, url, ref string) (dir, stale string, err error) {
 	if ref == "" {
 		ref = "HEAD"
 	}
 	if strings.HasPrefix(url, "-") || strings.HasPrefix(ref, "-") {
 		return "", "", errors.New("neither source nor ref may begin with a dash")
 	}
-	folder, err := h.skills.folder()
+	folder, err := s.folder()
 	if err != nil {
 		return "", "", err
 	}
@@ -186,14 +186,14 @@ func (h *Host) fetchGit(ctx context.Context, url, ref string) (dir, stale string
 	var old fs.FileInfo
 	var late <-chan time.Time
 	if old, err = os.Stat(target); err == nil {
-		if stale, ok := h.skills.enough(key, ref, old, h.cfg.SkillsAge); ok {
+		if stale, ok := s.enough(key, ref, old, s.launcher.cfg.SkillsAge); ok {
 			return target, stale, nil
 		}
-		t := time.NewTimer(h.skills.patience)
+		t := time.NewTimer(s.patience)
 		defer t.Stop()
 		late = t.C
 	}
-	done := h.skills.fetches.DoChan(key, func() (any, error) { return nil, h.renew(url, ref, target) })
+	done := s.fetches.DoChan(key, func() (any, error) { return nil, s.renew(url, ref, target) })
 	select {
 	case r := <-done:
 		if r.Err != nil && old != nil {
@@ -201,20 +201,20 @@ func (h *Host) fetchGit(ctx context.Context, url, ref string) (dir, stale string
 		}
 		return target, "", r.Err
 	case <-late:
-		return target, staleText(old, fmt.Errorf("it takes longer than %v", h.skills.patience)), nil
+		return target, staleText(old, fmt.Errorf("it takes longer than %v", s.patience)), nil
 	case <-ctx.Done():
 		return "", "", ctx.Err()
 	}
 }
 
 // renew fetches a copy in a task of the host.
-func (h *Host) renew(url, ref, target string) error {
+func (s *skillStore) renew(url, ref, target string) error {
 	done := make(chan error, 1)
-	err := h.task(func(ctx context.Context) {
+	err := s.tasks.start(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTime)
 		defer cancel()
-		err := h.clone(ctx, url, ref, target)
-		h.skills.note(filepath.Base(target), err)
+		err := s.clone(ctx, url, ref, target)
+		s.note(filepath.Base(target), err)
 		done <- err
 	})
 	if err != nil {
@@ -258,7 +258,7 @@ func (s *skillStore) note(key string, err error) {
 }
 
 // clone fetches one commit and atomically replaces the folder target.
-func (h *Host) clone(ctx context.Context, url, ref, target string) error {
+func (s *skillStore) clone(ctx context.Context, url, ref, target string) error {
 	staging, err := os.MkdirTemp(filepath.Dir(target), "new-")
 	if err != nil {
 		return err
@@ -268,17 +268,17 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 		{"init", "--quiet"},
 		{"fetch", "--quiet", "--depth=1", "--no-tags", url, ref},
 	} {
-		if err := h.git(ctx, staging, nil, args...); err != nil {
+		if err := s.git(ctx, staging, nil, args...); err != nil {
 			return err
 		}
 	}
-	if err := h.checkTree(ctx, staging); err != nil {
+	if err := s.checkTree(ctx, staging); err != nil {
 		return err
 	}
 	if err := withoutFilters(staging); err != nil {
 		return err
 	}
-	if err := h.git(ctx, staging, nil, "checkout", "--quiet", "--detach", "FETCH_HEAD"); err != nil {
+	if err := s.git(ctx, staging, nil, "checkout", "--quiet", "--detach", "FETCH_HEAD"); err != nil {
 		return err
 	}
 	now := time.Now() // the age counts from here
@@ -288,8 +288,8 @@ func (h *Host) clone(ctx context.Context, url, ref, target string) error {
 	if err := os.Chtimes(staging, now, now); err != nil {
 		return err
 	}
-	h.skills.mu.Lock()
-	defer h.skills.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	err = unix.Renameat2(unix.AT_FDCWD, staging, unix.AT_FDCWD, target, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
@@ -322,10 +322,10 @@ func withoutFilters(repository string) error {
 
 // checkTree returns an error if the fetched commit has too many files or bytes. git
 // lists them without holding them in memory, unlike a checkout.
-func (h *Host) checkTree(ctx context.Context, dir string) error {
+func (s *skillStore) checkTree(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err := h.git(ctx, dir, &treeSize{exceeded: cancel}, "ls-tree", "-r", "-t", "-l", "-z", "FETCH_HEAD")
+	err := s.git(ctx, dir, &treeSize{exceeded: cancel}, "ls-tree", "-r", "-t", "-l", "-z", "FETCH_HEAD")
 	if cause := context.Cause(ctx); errors.Is(cause, errLargeTree) {
 		return cause
 	}
@@ -373,15 +373,15 @@ func commitOf(dir string) string {
 
 // git runs git without prompts, and without transports that run programs. stdout gets its
 // output, unless it is nil.
-func (h *Host) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
+func (s *skillStore) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
 	protocols := "https:http:ssh:git"
-	if h.user.Credential == nil { // else it would read files that the agents' user may not
+	if s.launcher.user.Credential == nil { // else it would read files that the agents' user may not
 		protocols += ":file"
 	}
-	c, err := h.group.Start(supervise.Spec{
+	c, err := s.launcher.group.Start(supervise.Spec{
 		Path: "git", Dir: dir, Stdout: stdout,
 		Args: append([]string{"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m"}, args...),
-		Env:  supervise.Environ(h.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+		Env:  supervise.Environ(s.launcher.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
 	if errors.Is(err, supervise.ErrNotFound) {
 		return errors.New("git is not installed")

@@ -51,14 +51,14 @@ func TestSkillsPatience(t *testing.T) {
 	if err := os.Chtimes(old, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
-	dir, stale, err := h.fetchGit(t.Context(), s.URL, "")
+	dir, stale, err := h.skills.fetchGit(t.Context(), s.URL, "")
 	if err != nil || dir != old || stale != "it takes longer than 50ms; what was fetched at 2001-09-09T01:46:40Z is used" {
 		t.Errorf("while it hangs: %q, %q, %v", dir, stale, err)
 	}
 	close(answer)
 	h.skills.patience = time.Minute
 	for range 2 { // by the attempt of before, and without another
-		dir, stale, err = h.fetchGit(t.Context(), s.URL, "")
+		dir, stale, err = h.skills.fetchGit(t.Context(), s.URL, "")
 		if err != nil || dir != old || !strings.HasPrefix(stale, "git fetch: exit status 128") {
 			t.Errorf("when it was refused: %q, %q, %v", dir, stale, err)
 		}

@@ -1,0 +1,117 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// launcher starts the agents of a host. Every child has the environment of the host's agents,
+// and a control group of its own if the host can make one.
+type launcher struct {
+	cfg    Config
+	user   supervise.User
+	group  *supervise.Group
+	groups *cgroups
+	closed func() bool  // whether the host is closed
+	endAll func() error // ends all children, once
+}
+
+// lookUp returns an error if there is no such agent, or no such desktop. An empty desktop is
+// none.
+func (l *launcher) lookUp(agent, desktop string) error {
+	if l.cfg.knows {
+		if _, err := l.cfg.Registry.Agent(agent); err != nil {
+			return err
+		}
+	}
+	if desktop == "" {
+		return nil
+	}
+	return l.cfg.FindDesktop(desktop)
+}
+
+// mount returns an agent's access to a desktop. An empty desktop is none.
+func (l *launcher) mount(ctx, process context.Context, desktop, agent string) (Mount, error) {
+	switch {
+	case desktop == "":
+		return Mount{}, nil
+	case l.cfg.Mount == nil:
+		return Mount{}, &InvalidError{"desktop", "cannot be given to agents here"}
+	}
+	return l.cfg.Mount(ctx, process, desktop, agent)
+}
+
+// environ returns an agent's environment with additional variables.
+func (l *launcher) environ(sets ...[]string) []string {
+	return environ(l.user, l.cfg.environ(), slices.Concat(sets...))
+}
+
+// start starts an agent.
+func (l *launcher) start(name string, launch Launch, env []string) (*childProcess, error) {
+	if launch.Run != nil {
+		return startBuiltin(launch), nil
+	}
+	if err := l.user.CanStart(launch.Path, launch.Args); err != nil {
+		return nil, fmt.Errorf("%w; what npm installs is below $XDG_DATA_HOME of this program", err)
+	}
+	in, theirIn, err := pipe(1)
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := pipe(0)
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), theirIn.Close())
+	}
+	group := l.groups.add()
+	c, err := l.group.Start(supervise.Spec{
+		Name: name, Path: launch.Path, Args: launch.Args, Env: env, Dir: launch.Dir, Stdin: theirIn, Stdout: theirOut,
+		Credential: l.user.Credential, Grace: termWait, Cgroup: group.fd(),
+	})
+	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.begun())
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), out.Close(), group.end())
+	}
+	return &childProcess{
+		in: in, out: out, pid: c.PID(), done: c.Done(), stderr: c.Tail,
+		kill: func(ctx context.Context) error { return errors.Join(l.stop(ctx, c), group.end()) },
+		exit: func() ended {
+			e := c.Exit()
+			if e.Signal != 0 {
+				return ended{signal: unix.SignalName(e.Signal)}
+			}
+			return ended{code: &e.Code}
+		},
+	}, nil
+}
+
+// stop ends an agent's process and its descendants. While the host closes, all agents end
+// together, because one search reads all processes of the machine.
+func (l *launcher) stop(ctx context.Context, c *supervise.Child) error {
+	if l.closed() {
+		_ = l.endAll() // Close returns its error
+		return nil
+	}
+	return c.Stop(ctx)
+}
+
+// endAfterInput ends all children. From the end of their input, these processes together have
+// eofWait to end without a signal.
+func (l *launcher) endAfterInput(all []*agentProcess) error {
+	t := time.NewTimer(eofWait)
+	defer t.Stop()
+	for _, p := range all {
+		select {
+		case <-p.child.done:
+		case <-t.C:
+			return l.group.Close()
+		}
+	}
+	return l.group.Close()
+}

@@ -1,0 +1,192 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// questionTable holds the open questions of an agent, of which each has another id. A question
+// leaves the table with its first answer, so that the agent gets one answer. agentProcess.run
+// owns the table.
+type questionTable struct {
+	open     map[string]*question // by idKey
+	warned   bool                 // that there are too many
+	maxBytes int
+	policy   Policy                       // for questions about no session
+	stored   func(string) (Policy, error) // reads the policy of a session from the log
+
+	inbox  *inbox
+	outbox *outbox
+	log    *slog.Logger
+}
+
+// maxQuestions bounds the open questions of an agent. Together they may be as large as the
+// largest message.
+const maxQuestions = 1024
+
+// ask adds a question, or answers it by the session's policy.
+func (t *questionTable) ask(fx *effects, q *question) {
+	old := t.open[q.key]
+	if old != nil {
+		// The agent uses the id again, so the old question gets no answer.
+		old.stop()
+		if old.holdsTurn {
+			old.session.questions--
+		}
+		delete(t.open, q.key)
+	}
+	refusal := t.tooMany(q)
+	if old != nil && (refusal != "" || old.row.RequestKey != q.row.RequestKey) { // see rpcKey
+		old.cancel(fx)
+	}
+	if refusal != "" {
+		t.refuse(fx, q, refusal)
+		return
+	}
+	t.open[q.key] = q
+	fx.requests = append(fx.requests, q.row)
+	if q.method != methodPermission {
+		return
+	}
+	var params struct {
+		Options []Option `json:"options"`
+	}
+	_ = json.Unmarshal(q.row.Params, &params) // a question without options can be cancelled
+	q.options = slices.Clone(params.Options[:min(len(params.Options), maxOptions)])
+	q.holdTurn(fx)
+	t.applyPolicy(fx, q)
+}
+
+// tooMany returns why there is no room for one more question, or "".
+func (t *questionTable) tooMany(q *question) string {
+	if len(t.open) >= maxQuestions {
+		return fmt.Sprintf("%d questions wait for an answer already", maxQuestions)
+	}
+	size := q.size
+	for _, open := range t.open {
+		size += open.size
+	}
+	if size > t.maxBytes && len(t.open) > 0 {
+		return fmt.Sprintf("the questions that wait for an answer have %d bytes, and %d are allowed", size, t.maxBytes)
+	}
+	return ""
+}
+
+// refuse answers a question for which there is no room with an error. The question is among
+// the events but not among the open requests.
+func (t *questionTable) refuse(fx *effects, q *question, why string) {
+	if !t.warned {
+		t.warned = true
+		t.log.Warn("the agent has too many open questions", "why", why, "method", q.method)
+	}
+	answer := failureOf(q.id, codeInternal, why, nil)
+	fx.record(eventlog.Daemon, q.session, "response:"+q.method, answer)
+	fx.afterwards(func() {
+		if !t.outbox.full() {
+			t.outbox.put(answer, 0)
+		}
+	})
+}
+
+func (t *questionTable) applyPolicy(fx *effects, q *question) {
+	policy := t.policyFor(q.session)
+	result := policy.result(q)
+	if policy.Mode == Allow && result == nil {
+		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", cut(offers(q.options), 1000))
+	}
+	switch {
+	case result != nil && !t.outbox.full(): // an agent that reads no answers waits for a client
+		t.answer(fx, q, eventlog.Daemon, answerOf(q.id, result), 0)
+	case policy.Timeout > 0:
+		fx.afterwards(func() { t.expireAfter(policy.Timeout, q) })
+	}
+}
+
+// policyFor returns the policy of a session, or the host's for nil. It reads the policy of a
+// session that is being opened from the log, since it may have changed.
+func (t *questionTable) policyFor(s *attachedSession) Policy {
+	switch {
+	case s == nil:
+		return t.policy
+	case !s.pendingOpen:
+		return s.data.Permissions
+	}
+	policy, err := t.stored(s.row.ID)
+	if err != nil {
+		t.log.Warn("the policy of a session is not known, so its question waits for a client", "session", s.row.ID, "error", err)
+	}
+	return policy
+}
+
+// expireAfter cancels a question after some time.
+func (t *questionTable) expireAfter(d time.Duration, q *question) {
+	again := func(error) { t.expireAfter(retryMost, q) }
+	q.timer = time.AfterFunc(d, func() {
+		_ = t.inbox.put(context.Background(), command{refuse: again, handle: func(fx *effects) {
+			switch {
+			case t.open[q.key] != q: // it is answered
+			case t.outbox.full():
+				again(nil)
+			default:
+				fx.refuse = again
+				t.answer(fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
+			}
+		}})
+	})
+}
+
+// answer closes a question with a message for the agent.
+func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction, line []byte, weight int64) {
+	delete(t.open, q.key)
+	held := q.holdsTurn
+	if held {
+		q.holdsTurn = false
+		q.session.questions--
+		fx.markChanged(q.session)
+	}
+	fx.otherwise(func() {
+		t.open[q.key] = q
+		if held {
+			q.holdsTurn = true
+			q.session.questions++
+		}
+	})
+	fx.record(dir, q.session, "response:"+q.method, line)
+	q.row.State, q.row.Answer, q.row.AnsweredAt = eventlog.Answered, line, time.Now()
+	fx.requests = append(fx.requests, q.row)
+	fx.afterwards(func() {
+		q.stop()
+		t.outbox.put(line, weight)
+	})
+}
+
+// reply answers the question with a public id.
+func (t *questionTable) reply(fx *effects, public string, r Reply) error {
+	for _, q := range t.open {
+		if q.row.PublicID != public {
+			continue
+		}
+		result, err := r.result(q)
+		if err == nil {
+			t.answer(fx, q, eventlog.Client, answerOf(q.id, result), 0)
+		}
+		return err
+	}
+	return ErrRequestNotFound
+}
+
+// cancelFor cancels the questions of a session whose turn is cancelled, as ACP requires of
+// clients.
+func (t *questionTable) cancelFor(fx *effects, s *attachedSession) {
+	for _, q := range t.open {
+		if q.session == s && q.method == methodPermission {
+			t.answer(fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
+		}
+	}
+}
