@@ -88,16 +88,16 @@ func openingSession(row eventlog.Session) *attachedSession {
 	return s
 }
 
-// cleaned returns text as the log takes it.
-func cleaned(s string) string {
+// sanitized returns text as the log takes it.
+func sanitized(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.ReplaceAll(s, "\x00", "\uFFFD")
 }
 
 const maxTitle = 1 << 10
 
-// cut returns text with at most that many bytes.
-func cut(s string, most int) string {
+// truncated returns text with at most that many bytes.
+func truncated(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -108,11 +108,11 @@ const maxSessionID = 512
 
 // recordable reports whether an agent's session id can be a key of the log.
 func recordable(id string) bool {
-	return id != "" && len(id) <= maxSessionID && cleaned(id) == id
+	return id != "" && len(id) <= maxSessionID && sanitized(id) == id
 }
 
-// created is the result of what makes or opens a session.
-type created struct {
+// sessionResult is the result of what makes or opens a session.
+type sessionResult struct {
 	Session string          `json:"sessionId"`
 	Modes   json.RawMessage `json:"modes"`
 	Models  json.RawMessage `json:"models"`
@@ -121,7 +121,7 @@ type created struct {
 
 // applyResult changes what is known of a session after a result about it. The choices
 // stay if they are about to be made again.
-func (s *attachedSession) applyResult(c created) {
+func (s *attachedSession) applyResult(c sessionResult) {
 	if s.keeps("modes", &c.Modes) {
 		s.row.Modes = c.Modes
 	}
@@ -129,11 +129,11 @@ func (s *attachedSession) applyResult(c created) {
 		s.data.Models = c.Models
 	}
 	if !s.opening {
-		s.data.Mode = corrected(s.data.Mode, currentOf(c.Modes, "currentModeId"))
-		s.data.Model = corrected(s.data.Model, currentOf(c.Models, "currentModelId"))
+		s.data.Mode = updatedChoice(s.data.Mode, currentOf(c.Modes, "currentModeId"))
+		s.data.Model = updatedChoice(s.data.Model, currentOf(c.Models, "currentModelId"))
 	}
 	s.saveData()
-	if given(c.Config) {
+	if isPresent(c.Config) {
 		s.setOptions(c.Config, nil)
 	}
 }
@@ -152,12 +152,12 @@ func (s *attachedSession) keeps(what string, offered *json.RawMessage) bool {
 			s.data.Problems = append(slices.Clip(s.data.Problems), problem)
 		}
 	}
-	return given(*offered)
+	return isPresent(*offered)
 }
 
-// corrected returns the current value for a choice that was made, if the agent tells
+// updatedChoice returns the current value for a choice that was made, if the agent tells
 // it.
-func corrected(chosen, current string) string {
+func updatedChoice(chosen, current string) string {
 	if chosen == "" || current == "" {
 		return chosen
 	}
@@ -177,19 +177,19 @@ func (s *attachedSession) countOpening(n int, loads bool) {
 func (s *attachedSession) applyUpdate(e *envelope) bool {
 	at := e.find(e.params, "update")
 	member := func(name string) []byte { return e.bytes(e.find(at, name)) }
-	switch text(member("sessionUpdate")) {
+	switch stringValue(member("sessionUpdate")) {
 	case "current_mode_update":
-		s.recordListedChoice(categoryMode, text(member("currentModeId")))
+		s.recordListedChoice(categoryMode, stringValue(member("currentModeId")))
 	case "config_option_update":
-		if v := member("configOptions"); given(v) {
-			s.setOptions(v, settingsOf(s.row.Config))
+		if v := member("configOptions"); isPresent(v) {
+			s.setOptions(v, configOptionsOf(s.row.Config))
 		}
 	case "session_info_update":
 		title := member("title")
 		if len(title) == 0 {
 			return false
 		}
-		s.row.Title = cut(cleaned(text(title)), maxTitle)
+		s.row.Title = truncated(sanitized(stringValue(title)), maxTitle)
 	default:
 		return false
 	}
@@ -197,7 +197,7 @@ func (s *attachedSession) applyUpdate(e *envelope) bool {
 }
 
 // interrupt sets the state of a session whose process has ended.
-func (s *attachedSession) interrupt(e ended, reason string) {
+func (s *attachedSession) interrupt(e exitStatus, reason string) {
 	state := s.state()
 	switch state {
 	case eventlog.Running, eventlog.Waiting:

@@ -158,7 +158,7 @@ func (c *cgroups) sweep() error {
 		}
 		if prefix != "" && strings.HasPrefix(e.Name(), prefix) {
 			errs = append(errs, endCgroup(dir))
-		} else if unpopulated(dir) {
+		} else if isEmptyCgroup(dir) {
 			_ = removeCgroup(dir)
 		}
 		errs = append(errs, f.Close())
@@ -232,8 +232,8 @@ func removeCgroup(dir string) error {
 	return nil
 }
 
-// unpopulated reports whether there is no process in a group and the groups below it.
-func unpopulated(dir string) bool {
+// isEmptyCgroup reports whether there is no process in a group and the groups below it.
+func isEmptyCgroup(dir string) bool {
 	b, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && strings.Contains("\n"+string(b), "\npopulated 0\n")
 }

@@ -33,7 +33,7 @@ func (h *Host) processOfSession(ctx context.Context, session string) (*agentProc
 }
 
 // change edits a session, whether a process has it attached or not.
-func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
+func (h *Host) change(ctx context.Context, id string, n hostEvent, f func(*attachedSession) error) error {
 	p, err := h.processOfSession(ctx, id)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 		if p == nil {
 			return err
 		}
-		n = note{} // it is in the log
+		n = hostEvent{} // it is in the log
 		err = p.edit(ctx, id, n, f)
 		if errors.Is(err, ErrSessionNotFound) {
 			return nil
@@ -66,7 +66,7 @@ func (h *Host) change(ctx context.Context, id string, n note, f func(*attachedSe
 }
 
 // changeRow edits the row of a session.
-func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attachedSession) error) error {
+func (h *Host) changeRow(ctx context.Context, id string, n hostEvent, f func(*attachedSession) error) error {
 	return commitNow(ctx, h.cfg.Log, func(tx *eventlog.Tx) error {
 		row, err := tx.Session(id)
 		if err != nil {
@@ -86,7 +86,7 @@ func (h *Host) changeRow(ctx context.Context, id string, n note, f func(*attache
 	})
 }
 
-// edit changes an attached session, and adds a note to its stream unless the note is empty.
-func (p *agentProcess) edit(ctx context.Context, session string, n note, f func(*attachedSession) error) error {
+// edit changes an attached session, and adds a host event to its stream unless it is empty.
+func (p *agentProcess) edit(ctx context.Context, session string, n hostEvent, f func(*attachedSession) error) error {
 	return p.inbox.execute(ctx, func(fx *effects, finish func(error)) { p.intake.edit(fx, session, n, f, finish) })
 }

@@ -38,19 +38,19 @@ type childProcess struct {
 	out    io.ReadCloser
 	pid    int
 	done   <-chan struct{} // closed at the end of the process; its output may have unread parts
-	exit   func() ended
+	exit   func() exitStatus
 	stderr func() string
 	kill   func(ctx context.Context) error // ends it and what it started
 	stop   sync.Once
 }
 
-// ended is the exit status of an agent. Both members are empty if it is unknown.
-type ended struct {
+// exitStatus is the exit status of an agent. Both members are empty if it is unknown.
+type exitStatus struct {
 	code   *int
 	signal string
 }
 
-func (e ended) success() bool { return e.code != nil && *e.code == 0 }
+func (e exitStatus) success() bool { return e.code != nil && *e.code == 0 }
 
 // pipe makes a pipe. Only the end mine is non-blocking, since programs do not expect that.
 func pipe(ours int) (mine, theirs *os.File, err error) {
@@ -87,12 +87,12 @@ func startBuiltin(l Launch) *childProcess {
 		}
 		return ""
 	}
-	p.exit = func() ended {
+	p.exit = func() exitStatus {
 		code := 0
 		if result != nil {
 			code = 1
 		}
-		return ended{code: &code}
+		return exitStatus{code: &code}
 	}
 	p.kill = func(context.Context) error {
 		cancel()
@@ -131,7 +131,7 @@ func (p *childProcess) end() error {
 	return err
 }
 
-// broken reports whether a write failed because the agent has closed its input.
-func broken(err error) bool {
+// isBrokenPipe reports whether a write failed because the agent has closed its input.
+func isBrokenPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
 }

@@ -11,38 +11,38 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// setting is an option of a session, from configOptions of ACP.
-type setting struct {
+// configOption is an option of a session, from configOptions of ACP.
+type configOption struct {
 	ID       string          `json:"id"`
 	Category string          `json:"category"`
 	Current  json.RawMessage `json:"currentValue"`
-	Options  []settingValue  `json:"options"`
+	Options  []configValue   `json:"options"`
 }
 
-// settingValue is a value, or a group of values.
-type settingValue struct {
-	Value   string         `json:"value"`
-	Options []settingValue `json:"options"`
+// configValue is a value, or a group of values.
+type configValue struct {
+	Value   string        `json:"value"`
+	Options []configValue `json:"options"`
 }
 
-// maxSettings bounds the options of a session.
-const maxSettings = 256
+// maxConfigOptions bounds the options of a session.
+const maxConfigOptions = 256
 
-// settingsOf decodes configOptions. It returns at most maxSettings.
-func settingsOf(config []byte) []setting {
+// configOptionsOf decodes configOptions. It returns at most maxSettings.
+func configOptionsOf(config []byte) []configOption {
 	var list []json.RawMessage
 	_ = json.Unmarshal(config, &list)
-	var all []setting
+	var all []configOption
 	for _, raw := range list {
-		var s setting
-		if len(all) < maxSettings && json.Unmarshal(raw, &s) == nil && s.ID != "" {
+		var s configOption
+		if len(all) < maxConfigOptions && json.Unmarshal(raw, &s) == nil && s.ID != "" {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-func (s *setting) values() (all []string) {
+func (s *configOption) values() (all []string) {
 	for _, v := range s.Options {
 		if len(v.Options) == 0 {
 			all = append(all, v.Value)
@@ -55,43 +55,43 @@ func (s *setting) values() (all []string) {
 }
 
 // has reports whether a value can be chosen. An option without a list is a boolean.
-func (s *setting) has(value json.RawMessage) bool {
+func (s *configOption) has(value json.RawMessage) bool {
 	if isText(value) {
-		return slices.Contains(s.values(), text(value))
+		return slices.Contains(s.values(), stringValue(value))
 	}
-	return given(s.Current) && !isText(s.Current)
+	return isPresent(s.Current) && !isText(s.Current)
 }
 
 func isText(value json.RawMessage) bool { return len(value) > 0 && value[0] == '"' }
 
-// given reports whether a member is present and not null.
-func given(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
+// isPresent reports whether a member is present and not null.
+func isPresent(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
 
-func same(a, b json.RawMessage) bool {
+func equalValues(a, b json.RawMessage) bool {
 	if isText(a) && isText(b) {
-		return text(a) == text(b)
+		return stringValue(a) == stringValue(b)
 	}
 	return bytes.Equal(a, b)
 }
 
-func named(all []setting, id string) *setting {
-	return first(all, func(s setting) bool { return s.ID == id })
+func optionByID(all []configOption, id string) *configOption {
+	return findOption(all, func(s configOption) bool { return s.ID == id })
 }
 
-func ofCategory(all []setting, category string) *setting {
-	return first(all, func(s setting) bool { return s.Category == category })
+func optionOfCategory(all []configOption, category string) *configOption {
+	return findOption(all, func(s configOption) bool { return s.Category == category })
 }
 
-func first(all []setting, is func(setting) bool) *setting {
+func findOption(all []configOption, is func(configOption) bool) *configOption {
 	if at := slices.IndexFunc(all, is); at >= 0 {
 		return &all[at]
 	}
 	return nil
 }
 
-func category(id string, in ...[]setting) string {
+func categoryOf(id string, in ...[]configOption) string {
 	for _, all := range in {
-		if s := named(all, id); s != nil {
+		if s := optionByID(all, id); s != nil {
 			return s.Category
 		}
 	}
@@ -112,7 +112,7 @@ func setCurrent(object []byte, name, value string) []byte {
 	if len(object) == 0 || object[0] != '{' {
 		return object
 	}
-	return setMember(object, name, quote(value))
+	return setMember(object, name, jsonString(value))
 }
 
 type choice struct {
@@ -138,7 +138,7 @@ func (c choices) with(id string, value json.RawMessage) choices {
 
 func (s *attachedSession) recordChoice(id string, value json.RawMessage) {
 	s.data.Options = s.data.Options.with(id, value)
-	s.data.set(category(id, settingsOf(s.row.Config)), text(value))
+	s.data.set(categoryOf(id, configOptionsOf(s.row.Config)), stringValue(value))
 	s.saveData()
 }
 
@@ -154,8 +154,8 @@ func (s *attachedSession) recordListedChoice(category, value string) {
 		return
 	}
 	s.data.set(category, value)
-	if o := ofCategory(settingsOf(s.row.Config), category); o != nil && o.has(quote(value)) {
-		s.data.Options = s.data.Options.with(o.ID, quote(value))
+	if o := optionOfCategory(configOptionsOf(s.row.Config), category); o != nil && o.has(jsonString(value)) {
+		s.data.Options = s.data.Options.with(o.ID, jsonString(value))
 	}
 	s.saveData()
 }
@@ -163,7 +163,7 @@ func (s *attachedSession) recordListedChoice(category, value string) {
 // setOptions records the options of a session, as the agent describes them. A value that the
 // agent has changed counts as chosen. A new option counts only if it was chosen before. While
 // a session is being restored, the choices are not made yet and stay.
-func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
+func (s *attachedSession) setOptions(config json.RawMessage, before []configOption) {
 	if !s.keeps("configOptions", &config) {
 		s.saveData()
 		return
@@ -172,19 +172,19 @@ func (s *attachedSession) setOptions(config json.RawMessage, before []setting) {
 	if s.opening {
 		return
 	}
-	now := settingsOf(config)
+	now := configOptionsOf(config)
 	for _, c := range s.data.Options {
-		if named(now, c.ID) == nil {
+		if optionByID(now, c.ID) == nil {
 			s.data.Options = s.data.Options.without(c.ID)
 		}
 	}
 	for _, o := range now {
-		old := named(before, o.ID)
-		if !given(o.Current) || old == nil && !s.data.Options.has(o.ID) || old != nil && same(old.Current, o.Current) {
+		old := optionByID(before, o.ID)
+		if !isPresent(o.Current) || old == nil && !s.data.Options.has(o.ID) || old != nil && equalValues(old.Current, o.Current) {
 			continue
 		}
 		s.data.Options = s.data.Options.with(o.ID, o.Current)
-		s.data.set(o.Category, text(o.Current))
+		s.data.set(o.Category, stringValue(o.Current))
 	}
 	s.saveData()
 }
@@ -197,26 +197,26 @@ func (s *attachedSession) applyChoice(c *call, e *envelope) {
 	case "session/set_model":
 		s.recordListedChoice(categoryModel, memberOf(c.env, "modelId"))
 	case "session/set_config_option":
-		var result created
+		var result sessionResult
 		_ = json.Unmarshal(e.bytes(e.result), &result)
-		if given(result.Config) {
-			s.setOptions(result.Config, settingsOf(s.row.Config))
+		if isPresent(result.Config) {
+			s.setOptions(result.Config, configOptionsOf(s.row.Config))
 		}
-		if value := c.env.find(c.env.params, "value"); value.there() && !s.opening {
+		if value := c.env.find(c.env.params, "value"); value.exists() && !s.opening {
 			s.recordChoice(memberOf(c.env, "configId"), c.env.bytes(value))
 		}
 	}
 }
 
-// rechoice makes the choices of a session again in a new process. Some agents do not keep
+// choiceRestorer makes the choices of a session again in a new process. Some agents do not keep
 // them.
-type rechoice struct {
+type choiceRestorer struct {
 	process  *agentProcess
 	session  string
-	before   []setting
-	now      []setting
+	before   []configOption
+	now      []configOption
 	known    bool            // now is known
-	over     map[string]bool // categories that are done
+	done     map[string]bool // categories that are done
 	kept     sessionData     // with the choices that are made
 	problems []string        // choices that cannot be made
 }
@@ -224,32 +224,32 @@ type rechoice struct {
 // chooseAgain makes the choices of a session again. result is the result of opening it.
 // Choices that the agent refuses or no longer offers are problems. It returns an error if the
 // agent does not answer.
-func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) (*rechoice, error) {
-	var now created
+func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, result json.RawMessage) (*choiceRestorer, error) {
+	var now sessionResult
 	_ = json.Unmarshal(result, &now)
 	was := attachedSessionOf(row).data
-	r := &rechoice{
-		process: p, session: row.ID, before: settingsOf(row.Config), now: settingsOf(now.Config), known: given(now.Config),
-		over: map[string]bool{}, kept: was,
+	r := &choiceRestorer{
+		process: p, session: row.ID, before: configOptionsOf(row.Config), now: configOptionsOf(now.Config), known: isPresent(now.Config),
+		done: map[string]bool{}, kept: was,
 	}
 	for _, o := range [][2]string{{categoryMode, was.Mode}, {categoryModel, was.Model}} {
 		// choose prefers options.
-		s := ofCategory(r.now, o[0])
-		if s != nil && !was.Options.has(s.ID) && s.has(quote(o[1])) {
-			r.kept.Options = r.kept.Options.with(s.ID, quote(o[1]))
+		s := optionOfCategory(r.now, o[0])
+		if s != nil && !was.Options.has(s.ID) && s.has(jsonString(o[1])) {
+			r.kept.Options = r.kept.Options.with(s.ID, jsonString(o[1]))
 		}
 	}
-	if err := r.options(ctx); err != nil {
+	if err := r.setOptions(ctx); err != nil {
 		return r, err
 	}
-	for _, o := range []listed{
+	for _, o := range []listedChoice{
 		{categoryMode, "session/set_mode", "modeId", was.Mode, currentOf(now.Modes, "currentModeId")},
 		{categoryModel, "session/set_model", "modelId", was.Model, currentOf(now.Models, "currentModelId")},
 	} {
-		if r.over[o.category] {
+		if r.done[o.category] {
 			continue
 		}
-		if err := r.list(ctx, o); err != nil {
+		if err := r.setListed(ctx, o); err != nil {
 			return r, err
 		}
 	}
@@ -259,20 +259,20 @@ func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, re
 func currentOf(list json.RawMessage, name string) string {
 	var m map[string]json.RawMessage
 	_ = json.Unmarshal(list, &m)
-	return text(m[name])
+	return stringValue(m[name])
 }
 
-// options sets the chosen options. An option may exist only after another is set, so options
+// setOptions sets the chosen options. An option may exist only after another is set, so options
 // that cannot be set are tried again while others can be set.
-func (r *rechoice) options(ctx context.Context) error {
+func (r *choiceRestorer) setOptions(ctx context.Context) error {
 	for left := r.kept.Options; len(left) > 0; {
-		refused, why, err := r.each(ctx, left)
+		refused, why, err := r.setEach(ctx, left)
 		if err != nil {
 			return err
 		}
 		if len(refused) == len(left) {
 			for i, c := range left {
-				r.lose(c, why[i])
+				r.drop(c, why[i])
 			}
 			break
 		}
@@ -281,14 +281,14 @@ func (r *rechoice) options(ctx context.Context) error {
 	if !r.known {
 		return nil
 	}
-	_, _, err := r.each(ctx, r.kept.Options) // options that others have changed
+	_, _, err := r.setEach(ctx, r.kept.Options) // options that others have changed
 	return err
 }
 
-// each sets options in their order, and returns the options that cannot be set.
-func (r *rechoice) each(ctx context.Context, all choices) (refused choices, why []string, err error) {
+// setEach sets options in their order, and returns the options that cannot be set.
+func (r *choiceRestorer) setEach(ctx context.Context, all choices) (refused choices, why []string, err error) {
 	for _, c := range all {
-		problem, err := r.option(ctx, c)
+		problem, err := r.setOption(ctx, c)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -296,36 +296,36 @@ func (r *rechoice) each(ctx context.Context, all choices) (refused choices, why 
 			refused, why = append(refused, c), append(why, problem)
 			continue
 		}
-		r.over[category(c.ID, r.now, r.before)] = true
+		r.done[categoryOf(c.ID, r.now, r.before)] = true
 	}
 	return refused, why, nil
 }
 
-const notOffered = "the agent does not offer it any more"
+const noLongerOffered = "the agent does not offer it any more"
 
-// option sets an option. problem says why it cannot.
-func (r *rechoice) option(ctx context.Context, c choice) (problem string, err error) {
-	s := named(r.now, c.ID)
+// setOption sets an option. problem says why it cannot.
+func (r *choiceRestorer) setOption(ctx context.Context, c choice) (problem string, err error) {
+	s := optionByID(r.now, c.ID)
 	switch {
-	case s != nil && same(s.Current, c.Value):
+	case s != nil && equalValues(s.Current, c.Value):
 		return "", nil
 	case r.known && (s == nil || !s.has(c.Value)):
-		return notOffered, nil
+		return noLongerOffered, nil
 	}
 	params := map[string]any{"sessionId": r.session, "configId": c.ID, "value": c.Value}
 	if !isText(c.Value) {
 		params["type"] = "boolean"
 	}
 	result, problem, err := r.request(ctx, "session/set_config_option", params)
-	var now created
-	if json.Unmarshal(result, &now) == nil && given(now.Config) {
-		r.now, r.known = settingsOf(now.Config), true
+	var now sessionResult
+	if json.Unmarshal(result, &now) == nil && isPresent(now.Config) {
+		r.now, r.known = configOptionsOf(now.Config), true
 	}
 	return problem, err
 }
 
 // request makes a choice. If the agent refuses it, problem says why.
-func (r *rechoice) request(ctx context.Context, method string, params any) (result json.RawMessage, problem string, err error) {
+func (r *choiceRestorer) request(ctx context.Context, method string, params any) (result json.RawMessage, problem string, err error) {
 	result, err = r.process.request(ctx, method, encode(params))
 	if refused, ok := errors.AsType[*ResponseError](err); ok {
 		return nil, refused.Error(), nil
@@ -333,34 +333,34 @@ func (r *rechoice) request(ctx context.Context, method string, params any) (resu
 	return result, "", err
 }
 
-// lose records that an option cannot be set.
-func (r *rechoice) lose(c choice, why string) {
+// drop records that an option cannot be set.
+func (r *choiceRestorer) drop(c choice, why string) {
 	r.kept.Options = r.kept.Options.without(c.ID)
-	of := category(c.ID, r.now, r.before)
-	if s := named(r.now, c.ID); s != nil {
-		r.kept.set(of, text(s.Current))
-		r.over[of] = true
+	of := categoryOf(c.ID, r.now, r.before)
+	if s := optionByID(r.now, c.ID); s != nil {
+		r.kept.set(of, stringValue(s.Current))
+		r.done[of] = true
 	} else if of == categoryMode || of == categoryModel {
 		return // it may be a listed mode or model
 	}
 	r.problem(c.ID, string(c.Value), why)
 }
 
-func (r *rechoice) problem(what, value, why string) {
+func (r *choiceRestorer) problem(what, value, why string) {
 	r.problems = append(r.problems, fmt.Sprintf("%s is not %s any more: %s", what, value, why))
 }
 
-// listed is a choice of a listed mode or model.
-type listed struct{ category, method, name, value, current string }
+// listedChoice is a choice of a listed mode or model.
+type listedChoice struct{ category, method, name, value, current string }
 
-func (r *rechoice) list(ctx context.Context, o listed) error {
+func (r *choiceRestorer) setListed(ctx context.Context, o listedChoice) error {
 	if o.value == "" || o.value == o.current {
 		return nil
 	}
 	_, problem, err := r.request(ctx, o.method, map[string]string{"sessionId": r.session, o.name: o.value})
 	if problem != "" {
 		r.kept.set(o.category, o.current)
-		r.problem(o.category, string(quote(o.value)), problem)
+		r.problem(o.category, string(jsonString(o.value)), problem)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (p *agentProcess) chooseAll(ctx context.Context, id string, o SessionOption
 		}
 		err := p.choose(ctx, id, choice.category, choice.value)
 		if invalid, ok := errors.AsType[*InvalidError](err); ok && o.Lenient {
-			err = p.edit(ctx, id, note{}, func(s *attachedSession) error {
+			err = p.edit(ctx, id, hostEvent{}, func(s *attachedSession) error {
 				s.data.Problems = append(s.data.Problems, invalid.Error())
 				s.saveData()
 				return nil
@@ -114,7 +114,7 @@ type offer struct {
 }
 
 func offerOf(row eventlog.Session, category string) (o offer) {
-	if s := ofCategory(settingsOf(row.Config), category); s != nil {
+	if s := optionOfCategory(configOptionsOf(row.Config), category); s != nil {
 		o.id, o.option = s.ID, s.values()
 	}
 	switch category {

@@ -213,7 +213,7 @@ func (c *committer) checkOwner(tx *eventlog.Tx) error {
 	if !c.host.cfg.Log.Shared() {
 		return nil
 	}
-	newest, err := tx.NewestProcess(published(c.server), c.server)
+	newest, err := tx.NewestProcess(serverStream(c.server), c.server)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
 		return overtakenError{ErrServerNotFound}

@@ -177,13 +177,13 @@ func (c Config) withDefaults() (Config, error) {
 
 func (c Config) environ() []string { return inherited(c.CleanEnv, c.Secrets) }
 
-// mock is the name of the built-in agent.
-const mock = "mock"
+// mockName is the name of the built-in agent.
+const mockName = "mock"
 
 // launch is the Launch of Registry.
 func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
 	cmd, err := c.Registry.Prepare(ctx, agent, nil)
-	if agent == mock && errors.Is(err, registry.ErrNotInstalled) {
+	if agent == mockName && errors.Is(err, registry.ErrNotInstalled) {
 		return Launch{Run: c.runMock}, nil
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ type nameValue struct {
 	Value string `json:"value"`
 }
 
-func pairs(m map[string]string) []nameValue {
+func nameValues(m map[string]string) []nameValue {
 	list := make([]nameValue, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, nameValue{name, m[name]})
@@ -48,7 +48,7 @@ func (m MCPServer) MarshalJSON() ([]byte, error) {
 			Command string      `json:"command"`
 			Args    []string    `json:"args"`
 			Env     []nameValue `json:"env"`
-		}{m.Name, m.Command, append([]string{}, m.Args...), pairs(m.Env)})
+		}{m.Name, m.Command, append([]string{}, m.Args...), nameValues(m.Env)})
 	}
 	kind := "http"
 	if m.SSE {
@@ -59,7 +59,7 @@ func (m MCPServer) MarshalJSON() ([]byte, error) {
 		Name    string      `json:"name"`
 		URL     string      `json:"url"`
 		Headers []nameValue `json:"headers"`
-	}{kind, m.Name, m.URL, pairs(m.Headers)})
+	}{kind, m.Name, m.URL, nameValues(m.Headers)})
 }
 
 // usable reports whether an agent can use the server. All agents can start programs.
@@ -198,7 +198,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 	defer p.lifecycle.keepRunning()() // fetching skills and starting a desktop may take minutes
 	env := c.env
 	at := env.params
-	if !at.there() || env.raw[at.from] != '{' {
+	if !at.exists() || env.raw[at.from] != '{' {
 		return nil
 	}
 	var params struct {
@@ -241,7 +241,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 	if len(list) == len(have) {
 		return nil
 	}
-	c.edits = env.with(edit{at, setMember(env.bytes(at), "mcpServers", encode(list))})
+	c.replacement = env.with(edit{at, setMember(env.bytes(at), "mcpServers", encode(list))})
 	return nil
 }
 

@@ -81,7 +81,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		o.Origin = originGo
 	}
 	row := eventlog.Session{
-		ID: id, Agent: o.Agent, Server: ownServer(id), Origin: o.Origin, Cwd: o.Cwd, Title: cut(cleaned(o.Title), maxTitle), State: eventlog.Starting,
+		ID: id, Agent: o.Agent, Server: ownServer(id), Origin: o.Origin, Cwd: o.Cwd, Title: truncated(sanitized(o.Title), maxTitle), State: eventlog.Starting,
 		CreatedAt: time.Now(), Data: encode(sessionData{Maker: h.cfg.Log.Instance()}),
 	}
 	err := commitNow(ctx, h.cfg.Log, func(tx *eventlog.Tx) error {
@@ -106,7 +106,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 
 // makeSession starts the process of a session and makes the session in it.
 func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (err error) {
-	p, err := h.process(ctx, ownServer(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop}, asClient, nil)
+	p, err := h.process(ctx, ownServer(id), PostOptions{Agent: o.Agent, Desktop: o.Desktop}, hostInitialize, nil)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	if err != nil {
 		return err
 	}
-	c.origin, c.want, c.title, c.policy = o.Origin, id, cut(cleaned(o.Title), maxTitle), o.Permissions
+	c.origin, c.wantID, c.title, c.policy = o.Origin, id, truncated(sanitized(o.Title), maxTitle), o.Permissions
 	if o.Skills != nil {
 		c.skills = folders.Hash(o.Skills)
 	}
@@ -151,7 +151,7 @@ func (p *agentProcess) makeSession(ctx context.Context, c *call, o SessionOption
 		c.givenUp.Store(true)
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedWait)
 		defer cancel()
-		p.abandon(wait, c.want)
+		p.abandon(wait, c.wantID)
 	}()
 	raw, err := p.send(ctx, c)
 	if err != nil {
@@ -160,10 +160,10 @@ func (p *agentProcess) makeSession(ctx context.Context, c *call, o SessionOption
 	if _, err := createdBy("session/new", raw); err != nil {
 		return err
 	}
-	if err := p.chooseAll(ctx, c.want, o); err != nil {
+	if err := p.chooseAll(ctx, c.wantID, o); err != nil {
 		return err
 	}
-	return p.edit(ctx, c.want, note{}, func(s *attachedSession) error {
+	return p.edit(ctx, c.wantID, hostEvent{}, func(s *attachedSession) error {
 		s.making, s.data.Maker = false, ""
 		s.saveData()
 		return nil

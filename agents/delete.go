@@ -158,7 +158,7 @@ func (s *server) markDeleted(ctx context.Context) error {
 		return err
 	}
 	err = s.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-		now, err := tx.NewestProcess(published(s.id), s.id) // claim waits for its end
+		now, err := tx.NewestProcess(serverStream(s.id), s.id) // claim waits for its end
 		if errors.Is(err, eventlog.ErrNotFound) || err == nil && now.ID != row.ID {
 			return errOvertaken
 		}

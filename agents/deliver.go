@@ -95,7 +95,7 @@ func (o *outbox) run(in io.Writer, done <-chan struct{}, log *slog.Logger) {
 		for _, out := range o.takeAll() {
 			if !closed {
 				_, err := in.Write(append(slices.Clip(out.line), '\n'))
-				if closed = err != nil; closed && !broken(err) {
+				if closed = err != nil; closed && !isBrokenPipe(err) {
 					log.Error("write to agent", "error", err)
 				}
 			}

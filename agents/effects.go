@@ -117,11 +117,11 @@ func (fx *effects) write(tx *eventlog.Tx) error {
 	return nil
 }
 
-// afterwards has f called after the commit.
-func (fx *effects) afterwards(f func()) { fx.deliver = append(fx.deliver, f) }
+// afterCommit has f called after the commit.
+func (fx *effects) afterCommit(f func()) { fx.deliver = append(fx.deliver, f) }
 
-// otherwise has f called if the command is refused.
-func (fx *effects) otherwise(f func()) { fx.undo = append(fx.undo, f) }
+// onRefusal has f called if the command is refused.
+func (fx *effects) onRefusal(f func()) { fx.undo = append(fx.undo, f) }
 
 // markChanged has the row of a session written, unless another process still owns the
 // session.
@@ -136,23 +136,23 @@ func (fx *effects) markChanged(s *attachedSession) {
 
 // publish adds an event for the followers of the server.
 func (fx *effects) publish(dir eventlog.Direction, s *attachedSession, method string, payload []byte) {
-	fx.append(published(fx.batch.server), dir, s, method, payload)
+	fx.append(serverStream(fx.batch.server), dir, s, method, payload)
 }
 
 // record adds an event to the stream of a session, or to the server's own for a message that
 // is about none.
 func (fx *effects) record(dir eventlog.Direction, s *attachedSession, method string, payload []byte) {
-	stream := received(fx.batch.server)
+	stream := clientStream(fx.batch.server)
 	if s != nil {
 		stream = SessionStream(s.row.ID)
 	}
 	fx.append(stream, dir, s, method, payload)
 }
 
-func (fx *effects) publishNote(n note) { fx.publish(eventlog.Daemon, nil, n.kind, n.payload) }
+func (fx *effects) publishHostEvent(n hostEvent) { fx.publish(eventlog.Daemon, nil, n.kind, n.payload) }
 
-// recordNote adds a note to the stream of a session, unless it is empty.
-func (fx *effects) recordNote(s *attachedSession, n note) {
+// recordHostEvent adds a host event to the stream of a session, unless it is empty.
+func (fx *effects) recordHostEvent(s *attachedSession, n hostEvent) {
 	if n.kind != "" {
 		fx.record(eventlog.Daemon, s, n.kind, n.payload)
 	}
@@ -160,32 +160,34 @@ func (fx *effects) recordNote(s *attachedSession, n note) {
 
 func (fx *effects) append(stream string, dir eventlog.Direction, s *attachedSession, method string, payload []byte) {
 	fx.events = append(fx.events, eventlog.Event{
-		Stream: stream, Process: fx.batch.process, Session: s.id(), Dir: dir, Kind: kind(method), Payload: payload,
+		Stream: stream, Process: fx.batch.process, Session: s.id(), Dir: dir, Kind: eventKind(method), Payload: payload,
 	})
 }
 
-// note is a notification of the host.
-type note struct {
+// hostEvent is a notification of the host.
+type hostEvent struct {
 	kind    string
 	payload []byte
 }
 
-func newNote(kind string, params any) note { return note{kind, notification(kind, params)} }
+func newHostEvent(kind string, params any) hostEvent {
+	return hostEvent{kind, notification(kind, params)}
+}
 
-// event returns the note for the stream of a session.
-func (n note) event(session string) eventlog.Event {
+// event returns the event of the log for the stream of a session.
+func (n hostEvent) event(session string) eventlog.Event {
 	return eventlog.Event{Stream: SessionStream(session), Session: session, Dir: eventlog.Daemon, Kind: n.kind, Payload: n.payload}
 }
 
-// published returns the name of the stream that followers of a server read. received returns
+// serverStream returns the name of the stream that followers of a server read. clientStream returns
 // the name of the stream of clients' messages that are about no session.
-func published(server string) string { return "acp:" + server }
-func received(server string) string  { return "cli:" + server }
+func serverStream(server string) string { return "acp:" + server }
+func clientStream(server string) string { return "cli:" + server }
 
 // SessionStream returns the name of the stream of a session's messages, in both directions.
 func SessionStream(session string) string { return "ses:" + session }
 
 const maxKind = 200
 
-// kind returns a method as the log takes it.
-func kind(method string) string { return cleaned(method[:min(len(method), maxKind)]) }
+// eventKind returns a method as the log takes it.
+func eventKind(method string) string { return sanitized(method[:min(len(method), maxKind)]) }

@@ -29,15 +29,15 @@ type envelope struct {
 // span is the place of a member in raw. It is empty if there is no such member.
 type span struct{ from, to int }
 
-func (s span) there() bool { return s.to > s.from }
+func (s span) exists() bool { return s.to > s.from }
 
 func (e *envelope) bytes(s span) []byte { return e.raw[s.from:s.to] }
 
-func (e *envelope) isRequest() bool      { return e.method != "" && e.id.there() }
-func (e *envelope) isNotification() bool { return e.method != "" && !e.id.there() }
-func (e *envelope) isResponse() bool     { return e.object && e.method == "" && e.id.there() }
+func (e *envelope) isRequest() bool      { return e.method != "" && e.id.exists() }
+func (e *envelope) isNotification() bool { return e.method != "" && !e.id.exists() }
+func (e *envelope) isResponse() bool     { return e.object && e.method == "" && e.id.exists() }
 
-func (e *envelope) sessionID() string { return text(e.bytes(e.session)) }
+func (e *envelope) sessionID() string { return stringValue(e.bytes(e.session)) }
 
 // parse decodes a message. It replaces line breaks between tokens by spaces, since a message
 // is one line. Agents may write JSON that is not an object.
@@ -60,12 +60,12 @@ func parse(raw []byte) (*envelope, error) {
 	eachMember(e.raw, 0, func(name string, v span) {
 		switch name {
 		case "id":
-			if e.id.there() {
+			if e.id.exists() {
 				twice = name
 			}
 			e.id = v
 		case "method":
-			e.method = text(e.bytes(v))
+			e.method = stringValue(e.bytes(v))
 		case "params":
 			e.params = v
 		case "result":
@@ -77,9 +77,9 @@ func parse(raw []byte) (*envelope, error) {
 	if twice != "" {
 		return nil, fmt.Errorf("member %q is there twice", twice)
 	}
-	if e.params.there() && e.raw[e.params.from] == '{' {
+	if e.params.exists() && e.raw[e.params.from] == '{' {
 		e.session = e.find(e.params, "sessionId")
-		if e.session.there() && e.raw[e.session.from] != '"' {
+		if e.session.exists() && e.raw[e.session.from] != '"' {
 			e.session = span{}
 		}
 	}
@@ -110,7 +110,7 @@ func oneLine(b []byte) []byte {
 // find returns a member of the object at s, or the empty span.
 func (e *envelope) find(s span, name string) span {
 	var found span
-	if !s.there() || e.raw[s.from] != '{' {
+	if !s.exists() || e.raw[s.from] != '{' {
 		return found
 	}
 	eachMember(e.raw, s.from, func(n string, v span) {
@@ -130,7 +130,7 @@ type edit struct {
 // with returns raw with some places replaced. It ignores edits of empty places, and edits
 // with nil.
 func (e *envelope) with(edits ...edit) []byte {
-	edits = slices.DeleteFunc(edits, func(ed edit) bool { return !ed.at.there() || ed.with == nil })
+	edits = slices.DeleteFunc(edits, func(ed edit) bool { return !ed.at.exists() || ed.with == nil })
 	if len(edits) == 0 {
 		return e.raw
 	}
@@ -156,10 +156,10 @@ func (e *envelope) rewritten(id, session []byte) []byte {
 func setMember(object []byte, name string, value []byte) []byte {
 	e := envelope{raw: object}
 	all := span{0, len(object)}
-	if at := e.find(all, name); at.there() {
+	if at := e.find(all, name); at.exists() {
 		return e.with(edit{at, value})
 	}
-	key := quote(name)
+	key := jsonString(name)
 	end := bytes.LastIndexByte(object, '}')
 	comma := ""
 	if len(bytes.TrimSpace(object[1:end])) > 0 {
@@ -176,7 +176,7 @@ func eachMember(raw []byte, from int, f func(name string, value span)) {
 		name := raw[i+1 : end-1]
 		key := string(name)
 		if bytes.IndexByte(name, '\\') >= 0 {
-			key = text(raw[i:end])
+			key = stringValue(raw[i:end])
 		}
 		i = skipSpace(raw, skipSpace(raw, end)+1) // the colon
 		end = skipValue(raw, i)
@@ -234,8 +234,8 @@ func skipString(b []byte, i int) int {
 	}
 }
 
-// text returns the value of a JSON string, or "".
-func text(raw []byte) string {
+// stringValue returns the value of a JSON string, or "".
+func stringValue(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}
@@ -249,7 +249,7 @@ func text(raw []byte) string {
 	return s
 }
 
-func quote(s string) []byte { return encode(s) }
+func jsonString(s string) []byte { return encode(s) }
 
 // encode returns a value's JSON, without escapes for HTML. The value must have one.
 func encode(v any) []byte {
@@ -266,7 +266,7 @@ func encode(v any) []byte {
 // "a", or 1.0 and 1.
 func idKey(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
-		return `"` + text(raw)
+		return `"` + stringValue(raw)
 	}
 	if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f == float64(int64(f)) {
 		return strconv.FormatInt(int64(f), 10)
@@ -282,7 +282,7 @@ func notification(method string, params any) []byte {
 	}{"2.0", method, params})
 }
 
-func failureOf(id []byte, code int, message string, data any) []byte {
+func errorAnswer(id []byte, code int, message string, data any) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -294,7 +294,7 @@ func failureOf(id []byte, code int, message string, data any) []byte {
 	}{code, message, data}})
 }
 
-func answerOf(id, result []byte) []byte {
+func resultAnswer(id, result []byte) []byte {
 	return encode(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`

@@ -7,9 +7,9 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// provided lists the variables of this program that agents get with Config.CleanEnv, in
+// providedNames lists the variables of this program that agents get with Config.CleanEnv, in
 // addition to names with the prefixes and suffixes below. Without them they reach no model.
-var provided = []string{
+var providedNames = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
 	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "TMPDIR", "LOGNAME", "SHELL",
@@ -32,7 +32,7 @@ func inherited(clean bool, secrets []string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		begins := func(p string) bool { return strings.HasPrefix(name, p) }
 		ends := func(s string) bool { return strings.HasSuffix(name, s) }
-		return !slices.Contains(provided, name) && !slices.ContainsFunc(providedPrefixes, begins) && !slices.ContainsFunc(providedSuffixes, ends)
+		return !slices.Contains(providedNames, name) && !slices.ContainsFunc(providedPrefixes, begins) && !slices.ContainsFunc(providedSuffixes, ends)
 	})...)
 }
 

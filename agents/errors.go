@@ -80,21 +80,21 @@ func (e *ExitedError) Error() string {
 	case e.Signal != "":
 		text += " (" + e.Signal + ")"
 	}
-	if words := lastWords(e.Stderr); words != "" {
+	if words := lastLines(e.Stderr); words != "" {
 		text += ": " + words
 	}
 	return text
 }
 
 const (
-	wordLines = 3   // of stderr, in an error's text
-	wordBytes = 500 // of stderr, in an error's text
+	stderrLines = 3   // of stderr, in an error's text
+	stderrBytes = 500 // of stderr, in an error's text
 )
 
-// lastWords returns the last lines of an agent's standard error as one line.
-func lastWords(stderr string) string {
+// lastLines returns the last lines of an agent's standard error as one line.
+func lastLines(stderr string) string {
 	var lines []string
-	for line := range strings.Lines(cleaned(stderr)) {
+	for line := range strings.Lines(sanitized(stderr)) {
 		line = strings.TrimSpace(strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) {
 				return ' '
@@ -105,9 +105,9 @@ func lastWords(stderr string) string {
 			lines = append(lines, line)
 		}
 	}
-	text := strings.Join(lines[max(0, len(lines)-wordLines):], " | ")
-	if len(text) > wordBytes {
-		text = "..." + strings.ToValidUTF8(text[len(text)-wordBytes:], "")
+	text := strings.Join(lines[max(0, len(lines)-stderrLines):], " | ")
+	if len(text) > stderrBytes {
+		text = "..." + strings.ToValidUTF8(text[len(text)-stderrBytes:], "")
 	}
 	return text
 }

@@ -30,7 +30,7 @@ func (h *handshake) await(ctx context.Context) error {
 	late := &TimeoutError{p.agent, methodInitialize, p.host.cfg.StartTimeout}
 	wait, cancel := context.WithTimeoutCause(ctx, p.host.cfg.StartTimeout, late)
 	defer cancel()
-	if _, err := receive(wait, p.inbox, h.first.over); err != nil {
+	if _, err := receive(wait, p.inbox, h.first.done); err != nil {
 		if context.Cause(wait) == late { //nolint:errorlint // not wrapped
 			err = late
 		}
@@ -42,7 +42,7 @@ func (h *handshake) await(ctx context.Context) error {
 	if initialized {
 		return nil
 	}
-	return h.send(ctx, asClient)
+	return h.send(ctx, hostInitialize)
 }
 
 // send initializes the agent, and repeats the authenticate of a client.
@@ -65,8 +65,8 @@ func (h *handshake) send(ctx context.Context, params []byte) error {
 	return err
 }
 
-// asClient has the params of the host's own initialize.
-var asClient = []byte(`{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},` +
+// hostInitialize has the params of the host's own initialize.
+var hostInitialize = []byte(`{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},` +
 	`"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}}`)
 
 // answered records the result of initialize.

@@ -31,7 +31,7 @@ func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, 
 	if err != nil {
 		return "", err
 	}
-	var turns []turn // the newest first
+	var turns []transcriptPart // the newest first
 	size := 0
 	for range historyPages {
 		from := max(0, to-historyPage)
@@ -43,9 +43,9 @@ func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, 
 			if e.Seq > to {
 				continue
 			}
-			part := turnOf(e)
+			part := transcriptPartOf(e)
 			size += len(part.text)
-			turns = join(turns, part)
+			turns = prependPart(turns, part)
 		}
 		if to = from; to == 0 || size > historyBudget {
 			break
@@ -54,11 +54,11 @@ func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, 
 	return transcript(turns, to > 0), nil
 }
 
-// turn is a message of one side.
-type turn struct{ who, text string }
+// transcriptPart is a message of one side.
+type transcriptPart struct{ who, text string }
 
-// join adds an earlier turn to turns, of which the newest is the first.
-func join(turns []turn, before turn) []turn {
+// prependPart adds an earlier turn to turns, of which the newest is the first.
+func prependPart(turns []transcriptPart, before transcriptPart) []transcriptPart {
 	if before.text == "" {
 		return turns
 	}
@@ -69,7 +69,7 @@ func join(turns []turn, before turn) []turn {
 	return append(turns, before)
 }
 
-func transcript(turns []turn, cut bool) string {
+func transcript(turns []transcriptPart, cut bool) string {
 	if len(turns) == 0 {
 		return ""
 	}
@@ -95,8 +95,8 @@ func transcript(turns []turn, cut bool) string {
 	return head + strings.Join(parts, "\n\n") + historyEnd
 }
 
-// turnOf returns the message in an event, or the zero turn.
-func turnOf(e eventlog.Event) turn {
+// transcriptPartOf returns the message in an event, or the zero turn.
+func transcriptPartOf(e eventlog.Event) transcriptPart {
 	switch {
 	case e.Kind == "session/prompt" && e.Dir != eventlog.Agent:
 		var m struct {
@@ -105,20 +105,20 @@ func turnOf(e eventlog.Event) turn {
 			} `json:"params"`
 		}
 		if json.Unmarshal(e.Payload, &m) != nil {
-			return turn{}
+			return transcriptPart{}
 		}
 		var parts []string
 		for _, b := range m.Params.Prompt {
 			parts = append(parts, b.String())
 		}
-		return turn{"User", strings.Join(parts, "\n")}
+		return transcriptPart{"User", strings.Join(parts, "\n")}
 	case e.Kind == "session/update" && e.Dir == eventlog.Agent:
-		return updateTurn(e.Payload)
+		return updatePart(e.Payload)
 	}
-	return turn{}
+	return transcriptPart{}
 }
 
-func updateTurn(payload []byte) turn {
+func updatePart(payload []byte) transcriptPart {
 	var m struct {
 		Params struct {
 			Update struct {
@@ -129,18 +129,18 @@ func updateTurn(payload []byte) turn {
 		} `json:"params"`
 	}
 	if json.Unmarshal(payload, &m) != nil {
-		return turn{}
+		return transcriptPart{}
 	}
 	switch u := m.Params.Update; u.Kind {
 	case "agent_message_chunk":
 		var b contentBlock
 		if json.Unmarshal(u.Content, &b) == nil {
-			return turn{"Assistant", b.String()}
+			return transcriptPart{"Assistant", b.String()}
 		}
 	case "tool_call":
-		return turn{"Tool", u.Title}
+		return transcriptPart{"Tool", u.Title}
 	}
-	return turn{}
+	return transcriptPart{}
 }
 
 type contentBlock struct {
@@ -164,10 +164,10 @@ func (b contentBlock) String() string {
 	return "[" + b.Type + "]"
 }
 
-// replayed matches the ids of sessions in a history that a client sends. The SDK of
+// replayedID matches the ids of sessions in a history that a client sends. The SDK of
 // sandbox-agent resumes a session by a new one, and its first prompt begins with the
 // messages of the old one.
-var replayed = sync.OnceValue(func() *regexp.Regexp {
+var replayedID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\\?"sessionId\\?"\s*:\s*\\?"([^"\\]{1,512})\\?"`)
 })
 
@@ -187,7 +187,7 @@ func (s *attachedSession) linkHistory(env *envelope, known func(string) bool) {
 	var blocks []contentBlock
 	_ = json.Unmarshal(prompt, &blocks)
 	for _, b := range blocks {
-		for _, m := range replayed().FindAllStringSubmatch(b.Text, 50) {
+		for _, m := range replayedID().FindAllStringSubmatch(b.Text, 50) {
 			if m[1] != s.row.ID && known(m[1]) {
 				s.row.Continues = m[1]
 				return

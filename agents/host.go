@@ -153,7 +153,7 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 	}
 	s = &server{host: h, id: id, agent: last.Agent, last: last}
 	_ = json.Unmarshal(last.Data, &s.data) // ours
-	return h.servers.keep(s), nil
+	return h.servers.add(s), nil
 }
 
 func (h *Host) hasSession(session string) bool {

@@ -31,8 +31,8 @@ type intake struct {
 // open returns the number of requests and questions without an answer.
 func (in *intake) open() int { return len(in.pending.byID) + len(in.questions.open) }
 
-// edit changes an attached session, and adds a note to its stream.
-func (in *intake) edit(fx *effects, session string, n note, f func(*attachedSession) error, finish func(error)) {
+// edit changes an attached session, and adds a host event to its stream.
+func (in *intake) edit(fx *effects, session string, n hostEvent, f func(*attachedSession) error, finish func(error)) {
 	s := in.sessions.byID[session]
 	if s == nil {
 		finish(ErrSessionNotFound)
@@ -41,13 +41,13 @@ func (in *intake) edit(fx *effects, session string, n note, f func(*attachedSess
 	was := *s
 	if err := f(s); err != nil {
 		// Earlier changes of the session are in the log by then.
-		fx.afterwards(func() { finish(err) })
+		fx.afterCommit(func() { finish(err) })
 		return
 	}
 	fx.markChanged(s)
-	fx.recordNote(s, n)
-	fx.otherwise(func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
-	fx.afterwards(func() {
+	fx.recordHostEvent(s, n)
+	fx.onRefusal(func() { s.row, s.data, s.making, s.opening = was.row, was.data, was.making, was.opening })
+	fx.afterCommit(func() {
 		switch {
 		case s.row.State == eventlog.Ended:
 			in.sessions.detach(s)
@@ -68,12 +68,12 @@ func (in *intake) handleExit(fx *effects, reason string) {
 		words = stderr
 	}
 	exited := exitEvent(e, words)
-	fx.publishNote(exited)
+	fx.publishHostEvent(exited)
 	for _, q := range in.questions.open {
 		q.cancel(fx)
 	}
 	for _, s := range in.sessions.byID {
-		fx.recordNote(s, exited)
+		fx.recordHostEvent(s, exited)
 		fx.markChanged(s)
 		s.interrupt(e, reason)
 	}
@@ -82,15 +82,15 @@ func (in *intake) handleExit(fx *effects, reason string) {
 	in.server.keepRecord(in.record.Process)
 }
 
-// exitEvent returns the note about the end of a process. stderr is the end of its standard
+// exitEvent returns the host event about the end of a process. stderr is the end of its standard
 // error, if it exited.
-func exitEvent(e ended, stderr string) note {
-	return newNote("_adapter/agent_exited", struct {
+func exitEvent(e exitStatus, stderr string) hostEvent {
+	return newHostEvent("_adapter/agent_exited", struct {
 		Success bool   `json:"success"`
 		Code    *int   `json:"code"`
 		Signal  string `json:"signal,omitempty"`
 		Stderr  string `json:"stderr,omitempty"`
-	}{e.success(), e.code, e.signal, cleaned(stderr)})
+	}{e.success(), e.code, e.signal, sanitized(stderr)})
 }
 
 // storedPolicy reads the policy of a session from the log.

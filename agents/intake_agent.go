@@ -42,7 +42,7 @@ const maxInvalid = 64 << 10
 
 // publishInvalid tells the followers of a line that is not a message.
 func (fx *effects) publishInvalid(problem string, line []byte) {
-	fx.publishNote(newNote("_adapter/invalid_stdout", struct {
+	fx.publishHostEvent(newHostEvent("_adapter/invalid_stdout", struct {
 		Error string `json:"error"`
 		Raw   string `json:"raw"`
 	}{problem, strings.ToValidUTF8(string(line), "\uFFFD")}))
@@ -87,11 +87,11 @@ const (
 // failCall answers a request in the agent's place with an error.
 func (in *intake) failCall(fx *effects, c *call, code int, message string) {
 	in.pending.remove(c)
-	answer := failureOf(c.env.bytes(c.env.id), code, message, nil)
+	answer := errorAnswer(c.env.bytes(c.env.id), code, message, nil)
 	if !c.internal {
 		fx.publish(eventlog.Daemon, c.attached, "response:"+c.env.method, answer)
 	}
-	fx.afterwards(func() { c.answered(fx, answer) })
+	fx.afterCommit(func() { c.answered(fx, answer) })
 }
 
 // handleResponse passes an answer to the caller and to the followers.
@@ -108,7 +108,7 @@ func (in *intake) handleResponse(fx *effects, e *envelope) {
 		fx.record(eventlog.Agent, s, k, e.raw)
 		if s != nil && isCreation(c.env.method) {
 			for _, problem := range c.problems {
-				fx.recordNote(s, problemEvent(problem))
+				fx.recordHostEvent(s, problemEvent(problem))
 			}
 		}
 	}
@@ -117,17 +117,17 @@ func (in *intake) handleResponse(fx *effects, e *envelope) {
 		answer = e.rewritten(c.env.bytes(c.env.id), nil)
 		if s != nil && isCreation(c.env.method) {
 			// A session that was made under another name than the agent's.
-			if at := e.find(e.result, "sessionId"); at.there() && s.row.ID != s.row.Native {
-				answer = e.with(edit{e.id, c.env.bytes(c.env.id)}, edit{at, quote(s.row.ID)})
+			if at := e.find(e.result, "sessionId"); at.exists() && s.row.ID != s.row.Native {
+				answer = e.with(edit{e.id, c.env.bytes(c.env.id)}, edit{at, jsonString(s.row.ID)})
 			}
 		}
 		fx.publish(eventlog.Agent, s, k, answer)
 	}
-	if e.failure.there() && !c.internal {
+	if e.failure.exists() && !c.internal {
 		answer = withStderr(answer, in.child.stderr())
 	}
-	fx.afterwards(func() {
-		if !e.failure.there() && (c.env.method == methodInitialize || c.env.method == "session/new") {
+	fx.afterCommit(func() {
+		if !e.failure.exists() && (c.env.method == methodInitialize || c.env.method == "session/new") {
 			in.host.cfg.Observe(in.agent, c.env.method, e.bytes(e.result))
 		}
 		c.answered(fx, answer)
@@ -141,8 +141,8 @@ func (in *intake) publishStray(fx *effects, e *envelope) {
 		fx.publish(eventlog.Agent, nil, "", e.raw)
 		return
 	}
-	in.log.Warn("agent answered a request that it did not get", "id", cut(string(e.bytes(e.id)), 200))
-	fx.publishNote(newNote("_adapter/unmatched_response", struct {
+	in.log.Warn("agent answered a request that it did not get", "id", truncated(string(e.bytes(e.id)), 200))
+	fx.publishHostEvent(newHostEvent("_adapter/unmatched_response", struct {
 		Envelope json.RawMessage `json:"envelope"`
 	}{e.raw}))
 }
@@ -151,19 +151,19 @@ func (in *intake) publishStray(fx *effects, e *envelope) {
 // sandbox-agent does.
 func withStderr(answer []byte, stderr string) []byte {
 	e, err := parse(answer)
-	if err != nil || stderr == "" || !e.failure.there() || e.raw[e.failure.from] != '{' {
+	if err != nil || stderr == "" || !e.failure.exists() || e.raw[e.failure.from] != '{' {
 		return answer
 	}
 	failure := e.bytes(e.failure)
 	data := []byte("{}")
 	f := envelope{raw: failure}
-	if at := f.find(span{0, len(failure)}, "data"); at.there() && string(f.bytes(at)) != "null" {
+	if at := f.find(span{0, len(failure)}, "data"); at.exists() && string(f.bytes(at)) != "null" {
 		data = f.bytes(at)
 	}
 	if data[0] != '{' {
 		return answer
 	}
-	data = setMember(data, "agentStderr", quote(stderr))
+	data = setMember(data, "agentStderr", jsonString(stderr))
 	return e.with(edit{e.failure, setMember(failure, "data", data)})
 }
 
@@ -172,7 +172,7 @@ func isCreation(method string) bool { return method == "session/new" || method =
 // applyResponse changes what is known of the session that a response is about, and
 // returns the session.
 func (in *intake) applyResponse(fx *effects, c *call, e *envelope) *attachedSession {
-	ok := !e.failure.there()
+	ok := !e.failure.exists()
 	switch c.env.method {
 	case methodInitialize:
 		if ok {
@@ -202,7 +202,7 @@ func (in *intake) applyResponse(fx *effects, c *call, e *envelope) *attachedSess
 		if ok {
 			s.row.State, s.row.EndReason, s.row.EndedAt = eventlog.Ended, "closed", time.Now()
 			fx.markChanged(s)
-			fx.afterwards(func() { in.sessions.detach(s) })
+			fx.afterCommit(func() { in.sessions.detach(s) })
 		}
 	}
 	return s
@@ -210,7 +210,7 @@ func (in *intake) applyResponse(fx *effects, c *call, e *envelope) *attachedSess
 
 // applyCreation attaches the session that session/new or session/fork made.
 func (in *intake) applyCreation(fx *effects, c *call, e *envelope) *attachedSession {
-	var result created
+	var result sessionResult
 	_ = json.Unmarshal(e.bytes(e.result), &result)
 	if !recordable(result.Session) {
 		return nil
@@ -232,30 +232,30 @@ func (in *intake) applyCreation(fx *effects, c *call, e *envelope) *attachedSess
 		s.data.Mode, s.data.Model, s.data.Options = of.data.Mode, of.data.Model, of.data.Options
 		s.applyResult(result)
 	}
-	if c.want == "" && in.host.hasSession(s.row.ID) {
+	if c.wantID == "" && in.host.hasSession(s.row.ID) {
 		// The agent numbers its sessions from the beginning in each process.
 		s.row.ID += "-" + strings.TrimPrefix(in.process, processPrefix)
 	}
 	in.own(fx, s)
-	request := c.env.rewritten(strconv.AppendInt(nil, c.outID, 10), nil)
+	request := c.env.rewritten(strconv.AppendInt(nil, c.agentID, 10), nil)
 	fx.record(eventlog.Client, s, c.env.method, request)
 	return s
 }
 
 // newSession returns the session that an answer to session/new or session/fork made, or one
 // that the log does not have.
-func (in *intake) newSession(c *call, result created) *attachedSession {
+func (in *intake) newSession(c *call, result sessionResult) *attachedSession {
 	now, sent := time.Now(), c.sent()
 	s := &attachedSession{row: eventlog.Session{
-		ID: cmp.Or(c.want, result.Session), Agent: in.agent, Server: in.server.id, Native: result.Session, Origin: c.origin,
+		ID: cmp.Or(c.wantID, result.Session), Agent: in.agent, Server: in.server.id, Native: result.Session, Origin: c.origin,
 		Continues: c.continues, Init: c.env.bytes(c.env.params), Caps: in.handshake.capabilities().raw, State: eventlog.Idle,
-		Cwd: cut(cleaned(memberOf(sent, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
+		Cwd: truncated(sanitized(memberOf(sent, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
 	}}
 	s.data = sessionData{Permissions: in.host.cfg.Permissions, Desktop: in.server.info().Desktop, Problems: c.problems, Skills: c.skills}
 	if c.policy != nil {
 		s.data.Permissions = *c.policy
 	}
-	if c.want != "" {
+	if c.wantID != "" {
 		s.making, s.data.Maker = true, in.host.cfg.Log.Instance()
 		s.row.State = s.state()
 	}
@@ -275,7 +275,7 @@ func (in *intake) applyOpening(fx *effects, c *call, e *envelope, ok bool) *atta
 		}
 		return nil
 	}
-	var result created
+	var result sessionResult
 	_ = json.Unmarshal(e.bytes(e.result), &result)
 	if s == nil {
 		if result.Session = c.session; !recordable(result.Session) {
@@ -285,7 +285,7 @@ func (in *intake) applyOpening(fx *effects, c *call, e *envelope, ok bool) *atta
 	}
 	s.applyResult(result)
 	if s.row.State == eventlog.Ended {
-		fx.recordNote(s, restoredEvent(c.env.method, 0))
+		fx.recordHostEvent(s, restoredEvent(c.env.method, 0))
 	}
 	s.row.Server, s.row.State = in.server.id, eventlog.Idle
 	s.row.EndReason, s.row.ExitCode, s.row.EndedAt = "", nil, time.Time{}

@@ -22,7 +22,7 @@ func (in *intake) handleCall(fx *effects, c *call) {
 // dropCall reports success for a message without passing it on.
 func (in *intake) dropCall(fx *effects, c *call, why string) {
 	in.log.Warn("message dropped", "why", why, "method", c.env.method)
-	fx.afterwards(func() {
+	fx.afterCommit(func() {
 		in.outbox.room.Release(c.weight)
 		c.finish(reply{})
 	})
@@ -37,7 +37,7 @@ func (in *intake) handleAnswer(fx *effects, c *call) {
 		return
 	}
 	in.questions.answer(fx, q, c.dir(), c.env.rewritten(q.id, nil), c.weight)
-	fx.afterwards(func() { c.finish(reply{}) })
+	fx.afterCommit(func() { c.finish(reply{}) })
 }
 
 // handleRequest gives a request an id of the host's own and adds it to the pending calls.
@@ -48,11 +48,11 @@ func (in *intake) handleRequest(fx *effects, c *call) {
 		return
 	}
 	id := in.pending.add(c)
-	fx.otherwise(func() { in.pending.remove(c) })
+	fx.onRefusal(func() { in.pending.remove(c) })
 
 	c.session = c.env.sessionID()
 	c.attached = in.sessions.byID[c.session]
-	if c.goesOn && c.attached == nil {
+	if c.needsSession && c.attached == nil {
 		in.refuseEnded(fx, c, id)
 		return
 	}
@@ -62,14 +62,14 @@ func (in *intake) handleRequest(fx *effects, c *call) {
 	}
 	var native []byte
 	if s := c.opening(); s != nil {
-		native = quote(s.native())
+		native = jsonString(s.native())
 	}
 	in.recordRequest(fx, c, id)
 	at := len(fx.events) - 1
 	toAgent := c.sent().rewritten(id, native)
-	fx.afterwards(func() {
+	fx.afterCommit(func() {
 		if c.attached != nil && at < len(fx.events) { // commit removes invalid events
-			c.asked = fx.events[at].Seq
+			c.sessionSeq = fx.events[at].Seq
 		}
 		in.outbox.put(toAgent, c.weight)
 		close(c.accepted)
@@ -82,7 +82,7 @@ func (in *intake) refuseEnded(fx *effects, c *call, id []byte) {
 	fx.record(eventlog.Client, nil, c.env.method, c.env.rewritten(id, nil))
 	in.failCall(fx, c, codeParams, ErrSessionEnded.Error()+": "+c.session)
 	fx.undo = nil // it is not pending
-	fx.afterwards(func() { in.outbox.room.Release(c.weight) })
+	fx.afterCommit(func() { in.outbox.room.Release(c.weight) })
 }
 
 // recordRequest logs a request as the clients of its session see it, and changes what
@@ -97,7 +97,7 @@ func (in *intake) recordRequest(fx *effects, c *call, id []byte) {
 	case "session/prompt":
 		if s != nil {
 			s.prompts++
-			fx.otherwise(func() { s.prompts-- })
+			fx.onRefusal(func() { s.prompts-- })
 			s.linkHistory(c.env, in.host.hasSession)
 			fx.markChanged(s)
 			if s.preface != "" {
@@ -116,7 +116,7 @@ func (in *intake) recordRequest(fx *effects, c *call, id []byte) {
 // addHistory puts the history of the session, which the agent does not know, before a prompt.
 func (s *attachedSession) addHistory(fx *effects, c *call) {
 	at := c.env.find(c.env.params, "prompt")
-	if !at.there() || c.env.raw[at.from] != '[' {
+	if !at.exists() || c.env.raw[at.from] != '[' {
 		return
 	}
 	block := encode(struct {
@@ -127,11 +127,11 @@ func (s *attachedSession) addHistory(fx *effects, c *call) {
 	if rest := bytes.TrimSpace(c.env.raw[at.from+1 : at.to-1]); len(rest) > 0 {
 		blocks = append(append(blocks, ','), rest...)
 	}
-	c.edits = c.env.with(edit{at, append(blocks, ']')})
+	c.replacement = c.env.with(edit{at, append(blocks, ']')})
 	was := *s
 	// From now on the new session knows everything.
 	s.row.Native, s.newNative, s.preface = s.native(), "", ""
-	fx.otherwise(func() { s.row.Native, s.newNative, s.preface = was.row.Native, was.newNative, was.preface })
+	fx.onRefusal(func() { s.row.Native, s.newNative, s.preface = was.row.Native, was.newNative, was.preface })
 }
 
 // handleNotification passes on a notification, or an object that is not JSON-RPC.
@@ -139,7 +139,7 @@ func (in *intake) handleNotification(fx *effects, c *call) {
 	line := c.env.raw
 	s := in.sessions.byID[c.env.sessionID()]
 	if s != nil {
-		line = c.env.rewritten(nil, quote(s.native()))
+		line = c.env.rewritten(nil, jsonString(s.native()))
 	}
 	if c.env.method == "$/cancel_request" {
 		at := c.env.find(c.env.params, "requestId")
@@ -151,7 +151,7 @@ func (in *intake) handleNotification(fx *effects, c *call) {
 		line = c.env.with(edit{at, strconv.AppendInt(nil, out, 10)})
 	}
 	fx.record(c.dir(), s, c.env.method, c.env.raw)
-	fx.afterwards(func() {
+	fx.afterCommit(func() {
 		in.outbox.put(line, c.weight)
 		c.finish(reply{})
 	})
@@ -161,4 +161,6 @@ func (in *intake) handleNotification(fx *effects, c *call) {
 }
 
 // memberOf returns a text in a request's params, for example the chosen mode.
-func memberOf(env *envelope, name string) string { return text(env.bytes(env.find(env.params, name))) }
+func memberOf(env *envelope, name string) string {
+	return stringValue(env.bytes(env.find(env.params, name)))
+}

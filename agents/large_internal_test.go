@@ -109,7 +109,7 @@ func TestLargeMessagesWait(t *testing.T) {
 	})
 	awaitLine(t, h, "small", "small 499.")
 	awaitLine(t, h, "large", "first")
-	if page, err := h.Log().Read(t.Context(), published("large"), 0, 0); err != nil || len(page) != 1 {
+	if page, err := h.Log().Read(t.Context(), serverStream("large"), 0, 0); err != nil || len(page) != 1 {
 		t.Errorf("%d messages, %v, want one, since there is no room for the large one", len(page), err)
 	}
 	h.large.Release(4 << 20)

@@ -53,7 +53,7 @@ func TestLargeMessagesMemory(t *testing.T) { //nolint:paralleltest // it measure
 	arrived := func() bool {
 		most = max(most, used())
 		for i := range agents {
-			if last, err := log.Last(t.Context(), published(fmt.Sprint("a", i))); err != nil || last == 0 {
+			if last, err := log.Last(t.Context(), serverStream(fmt.Sprint("a", i))); err != nil || last == 0 {
 				return false
 			}
 		}

@@ -81,12 +81,12 @@ func (l *launcher) start(name string, launch Launch, env []string) (*childProces
 	return &childProcess{
 		in: in, out: out, pid: c.PID(), done: c.Done(), stderr: c.Tail,
 		kill: func(ctx context.Context) error { return errors.Join(l.stop(ctx, c), group.end()) },
-		exit: func() ended {
+		exit: func() exitStatus {
 			e := c.Exit()
 			if e.Signal != 0 {
-				return ended{signal: unix.SignalName(e.Signal)}
+				return exitStatus{signal: unix.SignalName(e.Signal)}
 			}
-			return ended{code: &e.Code}
+			return exitStatus{code: &e.Code}
 		},
 	}, nil
 }

@@ -27,7 +27,7 @@ type lifecycle struct {
 	exit     *ExitedError
 	active   time.Time // when the last message passed
 	open     int       // requests and questions without an answer
-	kept     int       // calls of keepRunning that have not ended
+	keepers  int       // calls of keepRunning that have not ended
 }
 
 // admit reports whether the process takes messages. If so, it is not retired for now. err is
@@ -128,7 +128,7 @@ func (l *lifecycle) setOpen(n int) {
 func (l *lifecycle) retire(idle time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reason != "" || l.open+l.kept > 0 || time.Since(l.active) <= idle {
+	if l.reason != "" || l.open+l.keepers > 0 || time.Since(l.active) <= idle {
 		return false
 	}
 	l.reason = endedServer
@@ -139,11 +139,11 @@ func (l *lifecycle) retire(idle time.Duration) bool {
 func (l *lifecycle) keepRunning() func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.kept++
+	l.keepers++
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.kept--
+		l.keepers--
 		l.active = time.Now()
 	}
 }

@@ -20,20 +20,20 @@ func TestOfferedIsBounded(t *testing.T) {
 		return json.RawMessage("[" + strings.Join(list, ",") + "]")
 	}
 	s := &attachedSession{}
-	s.applyResult(created{Modes: json.RawMessage(`{"currentModeId":"m"}`), Config: options(3, "n")})
+	s.applyResult(sessionResult{Modes: json.RawMessage(`{"currentModeId":"m"}`), Config: options(3, "n")})
 	s.recordListedChoice(categoryMode, "m")
 	large := json.RawMessage(`{"currentModeId":"` + long + `","currentModelId":"` + long + `"}`)
 	for range 2 {
-		s.applyResult(created{Modes: large, Models: large, Config: options(1, long)})
+		s.applyResult(sessionResult{Modes: large, Models: large, Config: options(1, long)})
 		s.recordListedChoice(categoryMode, long)
 	}
 	if n := len(s.row.Modes) + len(s.row.Config) + len(s.row.Data); n > 1<<20 || len(s.data.Problems) != 3 {
 		t.Errorf("%d bytes and the problems %v", n, s.data.Problems)
 	}
-	if s.data.Mode != "m" || len(settingsOf(s.row.Config)) != 3 {
+	if s.data.Mode != "m" || len(configOptionsOf(s.row.Config)) != 3 {
 		t.Errorf("what was kept before is lost: mode %.10q, options %s", s.data.Mode, s.row.Config)
 	}
-	if n := len(settingsOf(options(5000, "n"))); n > 1000 {
+	if n := len(configOptionsOf(options(5000, "n"))); n > 1000 {
 		t.Errorf("%d of 5000 options are compared with each other", n)
 	}
 	if raw := capabilitiesOf([]byte(`{"agentCapabilities":{"loadSession":true,"x":"` + long + `"}}`)).raw; len(raw) > 1<<20 {

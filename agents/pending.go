@@ -17,30 +17,30 @@ type call struct {
 	env       *envelope
 	weight    int64
 	accepted  chan struct{} // closed when a request is in the log
-	over      chan struct{} // closed by finish
-	result    reply         // set before over is closed
+	done      chan struct{} // closed by finish
+	result    reply         // set before done is closed
 	once      sync.Once     // for finish
 	submitted bool          // by the start of the process
 
-	internal  bool             // from the host: clients do not see its answer
-	origin    string           // of the session that it makes
-	want      string           // the id that this session gets; empty: the agent's
-	opens     *attachedSession // the session that it loads or resumes; nil: see attached
-	continues string           // the session whose history the made or opened session has; empty: none
-	edits     []byte           // what the agent gets instead of env.raw; nil: env.raw
-	policy    *Policy          // of the session that it makes
-	title     string           // of the session that it makes
-	skills    string           // the hash of the own skills of the session that it makes
-	goesOn    bool             // it is refused unless the session that it names is attached
-	givenUp   atomic.Bool      // a late answer no longer makes or opens a session
-	replayed  int              // updates that it caused and clients did not get
-	problems  []string         // parts of the configuration that do not work
+	internal     bool             // from the host: clients do not see its answer
+	origin       string           // of the session that it makes
+	wantID       string           // the id that this session gets; empty: the agent's
+	opens        *attachedSession // the session that it loads or resumes; nil: see attached
+	continues    string           // the session whose history the made or opened session has; empty: none
+	replacement  []byte           // what the agent gets instead of env.raw; nil: env.raw
+	policy       *Policy          // of the session that it makes
+	title        string           // of the session that it makes
+	skills       string           // the hash of the own skills of the session that it makes
+	needsSession bool             // it is refused unless the session that it names is attached
+	givenUp      atomic.Bool      // a late answer no longer makes or opens a session
+	replayed     int              // updates that it caused and clients did not get
+	problems     []string         // parts of the configuration that do not work
 
-	outID    int64            // its id as the agent knows it
-	session  string           // the id of the session that it names
-	attached *attachedSession // that session; nil: it is not attached
-	asked    int64            // its number in the session's stream; 0: it is not there
-	seq      int64            // the number of its answer in the server's stream; 0: it is not there
+	agentID    int64            // its id as the agent knows it
+	session    string           // the id of the session that it names
+	attached   *attachedSession // that session; nil: it is not attached
+	sessionSeq int64            // its number in the session's stream; 0: it is not there
+	answerSeq  int64            // the number of its answer in the server's stream; 0: it is not there
 }
 
 // reply is the end of a call. A call without an answer has neither raw nor err.
@@ -50,7 +50,7 @@ type reply struct {
 }
 
 func newCall(env *envelope, origin string) *call {
-	return &call{env: env, origin: origin, accepted: make(chan struct{}), over: make(chan struct{})}
+	return &call{env: env, origin: origin, accepted: make(chan struct{}), done: make(chan struct{})}
 }
 
 // newInternalCall returns a request of the host.
@@ -88,8 +88,8 @@ func (c *call) dir() eventlog.Direction {
 
 // sent returns the message as the agent gets it, but for its ids.
 func (c *call) sent() *envelope {
-	if c.edits != nil {
-		if e, err := parse(c.edits); err == nil {
+	if c.replacement != nil {
+		if e, err := parse(c.replacement); err == nil {
 			return e
 		}
 	}
@@ -108,7 +108,7 @@ func (c *call) opening() *attachedSession {
 func (c *call) finish(r reply) {
 	c.once.Do(func() {
 		c.result = r
-		close(c.over)
+		close(c.done)
 	})
 }
 
@@ -116,7 +116,7 @@ func (c *call) finish(r reply) {
 // published the answer as its last event.
 func (c *call) answered(fx *effects, answer []byte) {
 	if n := len(fx.events); n > 0 && !c.internal {
-		c.seq = fx.events[n-1].Seq
+		c.answerSeq = fx.events[n-1].Seq
 	}
 	c.finish(reply{raw: answer})
 }
@@ -147,7 +147,7 @@ func createdBy(method string, raw []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c created
+	var c sessionResult
 	_ = json.Unmarshal(result, &c)
 	if !recordable(c.Session) {
 		return nil, &ResponseError{Method: method, Message: fmt.Sprintf("the agent's answer has no sessionId that is text of 1 to %d bytes", maxSessionID)}
@@ -169,12 +169,12 @@ type pendingCalls struct {
 // knowing of each other. It returns the id as JSON.
 func (p *pendingCalls) add(c *call) (id []byte) {
 	p.lastID++
-	c.outID = p.lastID
-	p.byID[c.outID] = c
-	return strconv.AppendInt(nil, c.outID, 10)
+	c.agentID = p.lastID
+	p.byID[c.agentID] = c
+	return strconv.AppendInt(nil, c.agentID, 10)
 }
 
-func (p *pendingCalls) remove(c *call) { delete(p.byID, c.outID) }
+func (p *pendingCalls) remove(c *call) { delete(p.byID, c.agentID) }
 
 // answeredBy returns the request with the id that a response has, or nil.
 func (p *pendingCalls) answeredBy(id []byte) *call {

@@ -42,7 +42,7 @@ type PostOptions struct {
 func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) (answer []byte, err error) {
 	err = h.pass(ctx, id, o, body, true, func(wait context.Context, p *agentProcess, c *call) error {
 		if answer, err = p.await(wait, c); err == nil {
-			p.server.followers.awaitSent(ctx, c.seq)
+			p.server.followers.awaitSent(ctx, c.answerSeq)
 		}
 		return err
 	})
@@ -67,7 +67,7 @@ func (h *Host) pass(
 	switch {
 	case err != nil:
 		return &EnvelopeError{err}
-	case id == "" || len(id) > maxServerID || cleaned(id) != id:
+	case id == "" || len(id) > maxServerID || sanitized(id) != id:
 		return &InvalidError{"serverId", fmt.Sprintf("must be text of 1 to %d bytes", maxServerID)}
 	}
 	return retryResting(func() error {
@@ -106,7 +106,7 @@ func (h *Host) pass(
 func (h *Host) process(ctx context.Context, id string, o PostOptions, init []byte, c *call) (*agentProcess, error) {
 	s, err := h.find(ctx, id)
 	if errors.Is(err, ErrServerNotFound) && o.Agent != "" {
-		s, err = h.servers.fresh(h, id), nil
+		s, err = h.servers.create(h, id), nil
 	}
 	if err != nil {
 		return nil, err
@@ -165,12 +165,12 @@ func Inspect(message []byte) (Message, error) {
 // callers that have already sent a status.
 func Failure(request []byte, err error) []byte {
 	id := json.RawMessage("null")
-	if e, bad := parse(request); bad == nil && e.id.there() {
+	if e, bad := parse(request); bad == nil && e.id.exists() {
 		id = e.bytes(e.id)
 	}
 	var data any
 	if exited, ok := errors.AsType[*ExitedError](err); ok {
 		data = map[string]any{"agent": exited.Agent, "exitCode": exited.Code, "agentStderr": exited.Stderr}
 	}
-	return failureOf(id, codeInternal, err.Error(), data)
+	return errorAnswer(id, codeInternal, err.Error(), data)
 }

@@ -50,7 +50,7 @@ const processPrefix = "life_"
 // newProcess returns a process whose child runs. row is its record.
 func (h *Host) newProcess(s *server, child *childProcess, row eventlog.Process) *agentProcess {
 	row.ID = processPrefix + strings.ToLower(rand.Text())
-	p := &agentProcess{host: h, server: s, id: row.ID, agent: row.Agent, child: child, log: h.cfg.Logger.With("server", s.id, "life", row.ID)}
+	p := &agentProcess{host: h, server: s, id: row.ID, agent: row.Agent, child: child, log: h.cfg.Logger.With("server", s.id, "process", row.ID)}
 	size, record := int64(h.cfg.MaxMessageBytes), &processRecord{Process: row}
 	p.lifecycle = &lifecycle{agent: p.agent, closed: h.tasks.isClosed, active: time.Now()}
 	p.inbox = newInbox(size, h.large, p.lifecycle.exitError)

@@ -85,7 +85,7 @@ func newQuestion(process string, s *attachedSession, e *envelope) *question {
 		key: idKey(id), id: id, size: len(e.raw), method: e.method, session: s,
 		row: eventlog.Request{
 			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: rpcKey(id)},
-			Session:    s.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: kind(e.method), Params: e.bytes(e.params),
+			Session:    s.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: eventKind(e.method), Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
 	}
@@ -95,7 +95,7 @@ func newQuestion(process string, s *attachedSession, e *envelope) *question {
 const maxRPC = 200
 
 func rpcKey(id []byte) string {
-	k := cleaned(string(id))
+	k := sanitized(string(id))
 	if len(k) > maxRPC {
 		return k[:maxRPC-30] + "~" + strings.ToLower(rand.Text())
 	}
@@ -132,14 +132,14 @@ var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
 func (q *question) outcome(kinds ...string) []byte {
 	for _, kind := range kinds {
 		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind }); i >= 0 {
-			return selected(q.options[i].ID)
+			return selectedOutcome(q.options[i].ID)
 		}
 	}
 	return nil
 }
 
-func selected(option string) []byte {
-	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), quote(option)...), "}}"...)
+func selectedOutcome(option string) []byte {
+	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), jsonString(option)...), "}}"...)
 }
 
 // Reply is the answer to a question. One of its members is set, or Kinds and Cancel. Kinds,
@@ -168,10 +168,10 @@ type OptionError struct {
 }
 
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("the agent offers no %s; it offers %s", strings.Join(e.Kinds, " or "), offers(e.Offered))
+	return fmt.Sprintf("the agent offers no %s; it offers %s", strings.Join(e.Kinds, " or "), describeOptions(e.Offered))
 }
 
-func offers(options []Option) string {
+func describeOptions(options []Option) string {
 	if len(options) == 0 {
 		return "no options"
 	}
@@ -192,7 +192,7 @@ func (r Reply) result(q *question) ([]byte, error) {
 		if !slices.ContainsFunc(q.options, func(o Option) bool { return o.ID == r.Option }) {
 			return nil, &InvalidError{"option", "the agent offers no such option"}
 		}
-		return selected(r.Option), nil
+		return selectedOutcome(r.Option), nil
 	}
 	if result := q.outcome(r.Kinds...); result != nil {
 		return result, nil
@@ -251,7 +251,7 @@ func (p *agentProcess) reply(ctx context.Context, public string, r Reply) error 
 			finish(err)
 			return
 		}
-		fx.afterwards(func() { finish(nil) })
+		fx.afterCommit(func() { finish(nil) })
 	})
 	if err != nil && isClosed(p.inbox.done) {
 		return ErrRequestNotFound

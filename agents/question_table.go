@@ -85,9 +85,9 @@ func (t *questionTable) refuse(fx *effects, q *question, why string) {
 		t.warned = true
 		t.log.Warn("the agent has too many open questions", "why", why, "method", q.method)
 	}
-	answer := failureOf(q.id, codeInternal, why, nil)
+	answer := errorAnswer(q.id, codeInternal, why, nil)
 	fx.record(eventlog.Daemon, q.session, "response:"+q.method, answer)
-	fx.afterwards(func() {
+	fx.afterCommit(func() {
 		if !t.outbox.full() {
 			t.outbox.put(answer, 0)
 		}
@@ -98,13 +98,13 @@ func (t *questionTable) applyPolicy(fx *effects, q *question) {
 	policy := t.policyFor(q.session)
 	result := policy.result(q)
 	if policy.Mode == Allow && result == nil {
-		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", cut(offers(q.options), 1000))
+		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", truncated(describeOptions(q.options), 1000))
 	}
 	switch {
 	case result != nil && !t.outbox.full(): // an agent that reads no answers waits for a client
-		t.answer(fx, q, eventlog.Daemon, answerOf(q.id, result), 0)
+		t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, result), 0)
 	case policy.Timeout > 0:
-		fx.afterwards(func() { t.expireAfter(policy.Timeout, q) })
+		fx.afterCommit(func() { t.expireAfter(policy.Timeout, q) })
 	}
 }
 
@@ -135,7 +135,7 @@ func (t *questionTable) expireAfter(d time.Duration, q *question) {
 				again(nil)
 			default:
 				fx.refuse = again
-				t.answer(fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
+				t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, cancelled), 0)
 			}
 		}})
 	})
@@ -150,7 +150,7 @@ func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction,
 		q.session.questions--
 		fx.markChanged(q.session)
 	}
-	fx.otherwise(func() {
+	fx.onRefusal(func() {
 		t.open[q.key] = q
 		if held {
 			q.holdsTurn = true
@@ -160,7 +160,7 @@ func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction,
 	fx.record(dir, q.session, "response:"+q.method, line)
 	q.row.State, q.row.Answer, q.row.AnsweredAt = eventlog.Answered, line, time.Now()
 	fx.requests = append(fx.requests, q.row)
-	fx.afterwards(func() {
+	fx.afterCommit(func() {
 		q.stop()
 		t.outbox.put(line, weight)
 	})
@@ -174,7 +174,7 @@ func (t *questionTable) reply(fx *effects, public string, r Reply) error {
 		}
 		result, err := r.result(q)
 		if err == nil {
-			t.answer(fx, q, eventlog.Client, answerOf(q.id, result), 0)
+			t.answer(fx, q, eventlog.Client, resultAnswer(q.id, result), 0)
 		}
 		return err
 	}
@@ -186,7 +186,7 @@ func (t *questionTable) reply(fx *effects, public string, r Reply) error {
 func (t *questionTable) cancelFor(fx *effects, s *attachedSession) {
 	for _, q := range t.open {
 		if q.session == s && q.method == methodPermission {
-			t.answer(fx, q, eventlog.Daemon, answerOf(q.id, cancelled), 0)
+			t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, cancelled), 0)
 		}
 	}
 }

@@ -82,8 +82,8 @@ func (r *recovery) starts(ctx context.Context, gone goneFunc) error {
 			}
 			const why = "the server ended while the session was being made"
 			row.State, row.EndReason, row.EndedAt, row.UpdatedAt = eventlog.Failed, why, time.Now(), time.Now()
-			row.Error = encode(failed{Message: why})
-			return putFailed(tx, row, failed{Message: why})
+			row.Error = encode(sessionFailure{Message: why})
+			return putFailed(tx, row, sessionFailure{Message: why})
 		})
 		if err != nil {
 			return fmt.Errorf("complete the record of session %s: %w", row.ID, err)
@@ -108,18 +108,18 @@ func (r *recovery) checkElsewhere(ctx context.Context, row eventlog.Process) err
 // process records the end of a process that ended with its host. A prompt without an
 // answer is not sent again, because its effects are not known.
 func (r *recovery) process(ctx context.Context, row eventlog.Process) error {
-	sessions, err := r.sessions(ctx, eventlog.SessionFilter{Server: row.Server, States: alive})
+	sessions, err := r.sessions(ctx, eventlog.SessionFilter{Server: row.Server, States: continuableStates})
 	if err != nil {
 		return err
 	}
-	exited := exitEvent(ended{}, "")
+	exited := exitEvent(exitStatus{}, "")
 	return commitNow(ctx, r.cfg.Log, func(tx *eventlog.Tx) error {
 		if now, err := tx.Process(row.ID); err != nil || !now.ExitedAt.IsZero() {
 			return err // another host was quicker
 		}
 		now := time.Now()
 		event := eventlog.Event{
-			Stream: published(row.Server), Process: row.ID, Dir: eventlog.Daemon, Kind: exited.kind, Payload: exited.payload,
+			Stream: serverStream(row.Server), Process: row.ID, Dir: eventlog.Daemon, Kind: exited.kind, Payload: exited.payload,
 		}
 		if _, err := tx.Append(event); err != nil {
 			return err
@@ -242,7 +242,7 @@ func (r *recovery) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// alive has the states of sessions that can continue.
-var alive = []eventlog.State{
+// continuableStates has the states of sessions that can continue.
+var continuableStates = []eventlog.State{
 	eventlog.Starting, eventlog.Idle, eventlog.Running, eventlog.Waiting, eventlog.Interrupted,
 }

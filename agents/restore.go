@@ -110,7 +110,7 @@ var errAbandoned = errors.New("the session is not opened")
 // abandon detaches a session that could not be made or restored. The next caller that needs
 // the session restores it again.
 func (p *agentProcess) abandon(ctx context.Context, session string) {
-	err := p.edit(ctx, session, note{}, func(s *attachedSession) error {
+	err := p.edit(ctx, session, hostEvent{}, func(s *attachedSession) error {
 		if !p.intake.sessions.isOpen(session) {
 			p.intake.sessions.detach(s)
 		}
@@ -132,7 +132,7 @@ func (r *restorer) reopen(ctx context.Context, session string) error {
 	switch {
 	case err != nil:
 		return err
-	case !slices.Contains(alive, row.State):
+	case !slices.Contains(continuableStates, row.State):
 		return ErrSessionEnded
 	}
 	if err := p.handshake.await(ctx); err != nil {
@@ -144,7 +144,7 @@ func (r *restorer) reopen(ctx context.Context, session string) error {
 		params = []byte(`{"mcpServers":[]}`)
 	}
 	if row.Cwd != "" {
-		params = setMember(params, "cwd", quote(row.Cwd))
+		params = setMember(params, "cwd", jsonString(row.Cwd))
 	}
 	for _, by := range []struct {
 		method string
@@ -153,7 +153,7 @@ func (r *restorer) reopen(ctx context.Context, session string) error {
 		if !by.can {
 			continue
 		}
-		err := r.reopenBy(ctx, by.method, setMember(params, "sessionId", quote(row.Native)), row, "")
+		err := r.reopenBy(ctx, by.method, setMember(params, "sessionId", jsonString(row.Native)), row, "")
 		if _, refused := errors.AsType[*ResponseError](err); !refused {
 			return err
 		}
@@ -214,17 +214,17 @@ func (r *restorer) reopenBy(ctx context.Context, method string, params []byte, r
 	})
 }
 
-// problemEvent returns the note about a part of a session's configuration that does not
+// problemEvent returns the host event about a part of a session's configuration that does not
 // work.
-func problemEvent(problem string) note {
-	return newNote("session/problem", struct {
+func problemEvent(problem string) hostEvent {
+	return newHostEvent("session/problem", struct {
 		Message string `json:"message"`
 	}{problem})
 }
 
-// restoredEvent returns the note about how a session goes on.
-func restoredEvent(method string, replayed int) note {
-	return newNote("session/restored", struct {
+// restoredEvent returns the host event about how a session goes on.
+func restoredEvent(method string, replayed int) hostEvent {
+	return newHostEvent("session/restored", struct {
 		Method   string `json:"method"`
 		Replayed int    `json:"replayed"` // updates of before that the agent repeated
 	}{method, replayed})

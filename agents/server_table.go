@@ -10,18 +10,18 @@ import (
 type serverTable struct {
 	mu          sync.Mutex // guards what follows
 	byID        map[string]*server
-	ending      map[string]*ending
+	ending      map[string]*endingServer
 	terminating map[string]int // callers of Terminate by session, which no process opens meanwhile
 }
 
-// ending is a deleted server whose process has not ended.
-type ending struct {
+// endingServer is a deleted server whose process has not ended.
+type endingServer struct {
 	server *server
 	over   chan struct{}
 }
 
 func newServerTable() *serverTable {
-	return &serverTable{byID: map[string]*server{}, ending: map[string]*ending{}, terminating: map[string]int{}}
+	return &serverTable{byID: map[string]*server{}, ending: map[string]*endingServer{}, terminating: map[string]int{}}
 }
 
 // get returns the server of that id, or a deleted one whose process has not ended.
@@ -40,8 +40,8 @@ func (t *serverTable) isEnding(id string) bool {
 	return deleted != nil
 }
 
-// keep adds a server, or returns the one that has its id already.
-func (t *serverTable) keep(s *server) *server {
+// add adds a server, or returns the one that has its id already.
+func (t *serverTable) add(s *server) *server {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if other := t.byID[s.id]; other != nil {
@@ -51,8 +51,8 @@ func (t *serverTable) keep(s *server) *server {
 	return s
 }
 
-// fresh adds a server that has had no process, or returns the one that has its id already.
-func (t *serverTable) fresh(h *Host, id string) *server {
+// create adds a server that has had no process, or returns the one that has its id already.
+func (t *serverTable) create(h *Host, id string) *server {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.byID[id]; s != nil {
@@ -77,7 +77,7 @@ func (t *serverTable) drop(s *server) {
 
 // beginEnding moves a deleted server to ending. The returned function removes it from there.
 func (t *serverTable) beginEnding(s *server) (over func()) {
-	e := &ending{s, make(chan struct{})}
+	e := &endingServer{s, make(chan struct{})}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byID[s.id] == s {

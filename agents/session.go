@@ -73,12 +73,12 @@ func (h *Host) processWithSession(ctx context.Context, id string) (p *agentProce
 		switch {
 		case err != nil:
 			return nil, err
-		case !slices.Contains(alive, row.State):
+		case !slices.Contains(continuableStates, row.State):
 			return nil, ErrSessionEnded
 		case row.State == eventlog.Starting:
 			return nil, ErrSessionStarting
 		}
-		p, err = h.process(ctx, serverOfSession(row), PostOptions{Agent: row.Agent}, asClient, nil)
+		p, err = h.process(ctx, serverOfSession(row), PostOptions{Agent: row.Agent}, hostInitialize, nil)
 		if err == nil {
 			err = p.restorer.restore(ctx, id)
 		}
@@ -122,14 +122,14 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 		if turn.process, err = h.processWithSession(ctx, id); err != nil {
 			return err
 		}
-		turn.call, c.goesOn = c, true
+		turn.call, c.needsSession = c, true
 		if err := turn.process.submit(ctx, c); err != nil {
 			return err
 		}
 		if err := turn.process.awaitCommit(ctx, c); err != nil {
 			return err
 		}
-		if turn.Seq = c.asked; turn.Seq == 0 {
+		if turn.Seq = c.sessionSeq; turn.Seq == 0 {
 			return ErrSessionEnded // meanwhile
 		}
 		return nil
@@ -175,7 +175,7 @@ func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	return h.change(ctx, id, note{}, func(s *attachedSession) error {
+	return h.change(ctx, id, hostEvent{}, func(s *attachedSession) error {
 		s.data.Permissions = p
 		s.saveData()
 		return nil

@@ -9,17 +9,17 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// endedNote returns the note about the end of a session.
-func endedNote(reason string, f failed) note {
-	return newNote("session/ended", struct {
+// endedEvent returns the host event about the end of a session.
+func endedEvent(reason string, f sessionFailure) hostEvent {
+	return newHostEvent("session/ended", struct {
 		Reason string `json:"reason"` // terminated, failed
-		failed
+		sessionFailure
 	}{reason, f})
 }
 
-// failed is the reason why a session could not be made. All members except Message are about
+// sessionFailure is the reason why a session could not be made. All members except Message are about
 // an agent that ended.
-type failed struct {
+type sessionFailure struct {
 	Message string `json:"message,omitempty"`
 	Agent   string `json:"agent,omitempty"`
 	Code    *int   `json:"exitCode,omitempty"`
@@ -27,10 +27,10 @@ type failed struct {
 	Stderr  string `json:"stderr,omitempty"`
 }
 
-func failedBy(err error) failed {
-	f := failed{Message: err.Error()}
+func sessionFailureOf(err error) sessionFailure {
+	f := sessionFailure{Message: err.Error()}
 	if e, ok := errors.AsType[*ExitedError](err); ok {
-		f.Agent, f.Code, f.Signal, f.Stderr = e.Agent, e.Code, e.Signal, cleaned(e.Stderr)
+		f.Agent, f.Code, f.Signal, f.Stderr = e.Agent, e.Code, e.Signal, sanitized(e.Stderr)
 	}
 	return f
 }
@@ -88,7 +88,7 @@ func (h *Host) stopTurn(ctx context.Context, id string) error {
 
 // recordTermination records that a session was terminated, unless it has ended.
 func (h *Host) recordTermination(ctx context.Context, id string) error {
-	err := h.change(ctx, id, endedNote("terminated", failed{}), func(s *attachedSession) error {
+	err := h.change(ctx, id, endedEvent("terminated", sessionFailure{}), func(s *attachedSession) error {
 		if s.row.State == eventlog.Ended {
 			return errEndedAlready
 		}
@@ -111,8 +111,8 @@ const failedWait = 2 * time.Second
 // continues in the background.
 func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	ctx := context.WithoutCancel(h.tasks.ctx)
-	row.State, row.EndReason, row.EndedAt = eventlog.Failed, cut(cleaned(why.Error()), 4<<10), time.Now()
-	f := failedBy(why)
+	row.State, row.EndReason, row.EndedAt = eventlog.Failed, truncated(sanitized(why.Error()), 4<<10), time.Now()
+	f := sessionFailureOf(why)
 	row.Error, row.ExitCode, row.UpdatedAt = encode(f), f.Code, row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {
@@ -159,8 +159,8 @@ func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error
 }
 
 // putFailed writes the row of a failed session, and its end into its stream.
-func putFailed(tx *eventlog.Tx, row eventlog.Session, f failed) error {
-	if _, err := tx.Append(endedNote("failed", f).event(row.ID)); err != nil {
+func putFailed(tx *eventlog.Tx, row eventlog.Session, f sessionFailure) error {
+	if _, err := tx.Append(endedEvent("failed", f).event(row.ID)); err != nil {
 		return err
 	}
 	return tx.PutSession(row)

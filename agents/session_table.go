@@ -49,7 +49,7 @@ func (t *sessionTable) beginOpening(fx *effects, s *attachedSession, loads bool)
 	was := t.byNative[native]
 	t.byNative[native] = s
 	s.countOpening(1, loads)
-	fx.otherwise(func() {
+	fx.onRefusal(func() {
 		s.countOpening(-1, loads)
 		if was == nil {
 			delete(t.byNative, native)
@@ -84,7 +84,7 @@ func (t *sessionTable) translate(e *envelope) (*attachedSession, []byte) {
 	if s == nil || s.row.ID == e.sessionID() {
 		return s, e.raw
 	}
-	return s, e.rewritten(nil, quote(s.row.ID))
+	return s, e.rewritten(nil, jsonString(s.row.ID))
 }
 
 // isOpen reports whether clients can use a session. Any goroutine may call it.

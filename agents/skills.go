@@ -85,14 +85,14 @@ var skillFolders = map[string]string{
 
 const otherSkillFolder = ".agents/skills"
 
-// place is a file or folder below a folder.
-type place struct {
+// location is a file or folder below a folder.
+type location struct {
 	files folder.Files
 	dir   string
 	name  string
 }
 
-func (p place) below(name string) place {
+func (p location) below(name string) location {
 	p.name = path.Join(p.name, name)
 	return p
 }
@@ -101,7 +101,7 @@ func (p place) below(name string) place {
 type skill struct {
 	name   string
 	at     string // in its source
-	from   place
+	from   location
 	source string
 }
 
@@ -144,7 +144,7 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 	}
 	into := cmp.Or(skillFolders[agent], otherSkillFolder)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := s.copySkill(ctx, place{s.folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
+		if err := s.copySkill(ctx, location{s.folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
@@ -203,7 +203,7 @@ func (s *skillStore) entries(ctx context.Context, cwd string) (entries map[strin
 }
 
 // copySkill copies a skill to its place, unless an unchanged copy is there.
-func (s *skillStore) copySkill(ctx context.Context, to place, one skill, before map[string]folders.Placement) error {
+func (s *skillStore) copySkill(ctx context.Context, to location, one skill, before map[string]folders.Placement) error {
 	old, known := before[to.name]
 	_, err := to.files.List(to.dir, to.name, 0, maxSkillFiles)
 	there := !errors.Is(err, fs.ErrNotExist)
@@ -239,7 +239,7 @@ const (
 
 // list returns the files of a skill, without symbolic links. state changes when a file
 // changes.
-func (p place) list() (entries []folder.Entry, state string, err error) {
+func (p location) list() (entries []folder.Entry, state string, err error) {
 	entries, err = p.files.List(p.dir, p.name, math.MaxInt, maxSkillFiles)
 	size := int64(0)
 	for _, e := range entries {
@@ -256,11 +256,11 @@ func (p place) list() (entries []folder.Entry, state string, err error) {
 	for _, e := range entries {
 		fmt.Fprintf(&b, "%s %d %d\n", e.Name, e.Size, e.ModTime.UnixNano())
 	}
-	return entries, digest(b.String()), nil
+	return entries, shortHash(b.String()), nil
 }
 
 // read returns the files that list has found.
-func (p place) read(entries []folder.Entry) ([]folder.File, error) {
+func (p location) read(entries []folder.Entry) ([]folder.File, error) {
 	files := make([]folder.File, 0, len(entries))
 	left := int64(maxSkillBytes)
 	for _, e := range entries {

@@ -30,13 +30,13 @@ const (
 	skillDepth  = 4 // levels of folders that are searched for skills
 )
 
-func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:32] }
+func shortHash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s)))[:32] }
 
 // fetchedSource is a source of an entry, and the place of its files.
 type fetchedSource struct {
 	entry  string
 	source skillSource
-	at     place
+	at     location
 	stale  string // why the files are not up to date; empty: they are
 	err    error  // there are no files
 }
@@ -79,7 +79,7 @@ func (f *fetchedSource) find() ([]skill, error) {
 const maxListed = 100_000
 
 // skills returns the skills below a place. name is the name of a skill at the place itself.
-func (p place) skills(name string) (all []skill, err error) {
+func (p location) skills(name string) (all []skill, err error) {
 	entries, err := p.files.List(p.dir, p.name, skillDepth, maxListed)
 	if err != nil {
 		return nil, err
@@ -117,9 +117,9 @@ var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 // fetch returns the place of a source's files. If they are not up to date, stale says why.
 // Symbolic links in the session's folder are not followed.
-func (s *skillStore) fetch(ctx context.Context, cwd string, from skillSource) (at place, stale string, err error) {
+func (s *skillStore) fetch(ctx context.Context, cwd string, from skillSource) (at location, stale string, err error) {
 	if from.Source == "" {
-		return place{}, "", errors.New("source must not be empty")
+		return location{}, "", errors.New("source must not be empty")
 	}
 	url := from.Source
 	switch from.Type {
@@ -129,34 +129,34 @@ func (s *skillStore) fetch(ctx context.Context, cwd string, from skillSource) (a
 	case "git":
 	case "github":
 		if !ownerAndRepository.MatchString(from.Source) {
-			return place{}, "", errors.New("source must be owner/repository")
+			return location{}, "", errors.New("source must be owner/repository")
 		}
 		url = "https://github.com/" + from.Source + ".git"
 	default:
-		return place{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", from.Type)
+		return location{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", from.Type)
 	}
 	dir, stale, err := s.fetchGit(ctx, url, from.Ref)
-	return place{folder.Files{}, dir, "."}, stale, err
+	return location{folder.Files{}, dir, "."}, stale, err
 }
 
 // localSource returns the place of a local source. It is read with the rights of the agents'
 // user.
-func (s *skillStore) localSource(cwd, source string) (place, error) {
+func (s *skillStore) localSource(cwd, source string) (location, error) {
 	files := s.folders.Files()
 	if rest, ok := strings.CutPrefix(source, "~/"); ok {
 		home, err := s.launcher.user.Home, error(nil)
 		if s.launcher.user.Credential == nil {
 			home, err = os.UserHomeDir()
 		}
-		return place{files, filepath.Join(home, rest), "."}, err
+		return location{files, filepath.Join(home, rest), "."}, err
 	}
 	switch {
 	case filepath.IsAbs(source):
-		return place{files, source, "."}, nil
+		return location{files, source, "."}, nil
 	case filepath.IsLocal(source):
-		return place{files, cwd, filepath.Clean(source)}, nil
+		return location{files, cwd, filepath.Clean(source)}, nil
 	}
-	return place{files, filepath.Join(cwd, source), "."}, nil
+	return location{files, filepath.Join(cwd, source), "."}, nil
 }
 
 type failedFetch struct {
@@ -164,8 +164,8 @@ type failedFetch struct {
 	err error
 }
 
-// pinned matches the id of a commit.
-var pinned = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+// commitID matches the id of a commit.
+var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // fetchGit returns a copy of a repository. It fetches a copy that is old again, unless ref is
 // the id of a commit. Concurrent callers wait for the same fetch. If the fetch fails or takes
@@ -181,12 +181,12 @@ func (s *skillStore) fetchGit(ctx context.Context, url, ref string) (dir, stale 
 	if err != nil {
 		return "", "", err
 	}
-	key := digest(url + "\x00" + ref)
+	key := shortHash(url + "\x00" + ref)
 	target := filepath.Join(folder, key)
 	var old fs.FileInfo
 	var late <-chan time.Time
 	if old, err = os.Stat(target); err == nil {
-		if stale, ok := s.enough(key, ref, old, s.launcher.cfg.SkillsAge); ok {
+		if stale, ok := s.isFresh(key, ref, old, s.launcher.cfg.SkillsAge); ok {
 			return target, stale, nil
 		}
 		t := time.NewTimer(s.patience)
@@ -214,7 +214,7 @@ func (s *skillStore) renew(url, ref, target string) error {
 		ctx, cancel := context.WithTimeout(ctx, fetchTime)
 		defer cancel()
 		err := s.clone(ctx, url, ref, target)
-		s.note(filepath.Base(target), err)
+		s.recordAttempt(filepath.Base(target), err)
 		done <- err
 	})
 	if err != nil {
@@ -231,11 +231,11 @@ func staleText(old fs.FileInfo, err error) string {
 	return fmt.Sprintf("%v; what was fetched at %s is used", err, old.ModTime().UTC().Format(time.RFC3339))
 }
 
-// enough reports whether a copy need not be fetched again now, because it is young or the last
+// isFresh reports whether a copy need not be fetched again now, because it is young or the last
 // attempt has failed recently (then stale says why). A copy with a time in the future is old.
-func (s *skillStore) enough(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
+func (s *skillStore) isFresh(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
 	since := time.Since(old.ModTime())
-	if pinned.MatchString(ref) || age < 0 || 0 <= since && since < age {
+	if commitID.MatchString(ref) || age < 0 || 0 <= since && since < age {
 		return "", true
 	}
 	s.mu.Lock()
@@ -244,8 +244,8 @@ func (s *skillStore) enough(key, ref string, old fs.FileInfo, age time.Duration)
 	return staleText(old, f.err), f.err != nil && time.Since(f.at) < min(age, retryWait)
 }
 
-// note records the result of an attempt to fetch a copy.
-func (s *skillStore) note(key string, err error) {
+// hostEvent records the result of an attempt to fetch a copy.
+func (s *skillStore) recordAttempt(key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.failed, key)
@@ -365,7 +365,7 @@ func (s *treeSize) Write(p []byte) (int, error) {
 // commitOf returns the commit that clone has checked out, or "".
 func commitOf(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, ".git", "HEAD"))
-	if id := strings.TrimSpace(string(b)); err == nil && pinned.MatchString(id) {
+	if id := strings.TrimSpace(string(b)); err == nil && commitID.MatchString(id) {
 		return id
 	}
 	return ""

@@ -44,7 +44,7 @@ func TestSkillsPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(folder, digest(s.URL+"\x00HEAD"))
+	old := filepath.Join(folder, shortHash(s.URL+"\x00HEAD"))
 	if err := os.Mkdir(old, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSkillsClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, got := new(skillStore).enough("key", "main", info, time.Hour); got != c.want {
+		if _, got := new(skillStore).isFresh("key", "main", info, time.Hour); got != c.want {
 			t.Errorf("a copy of %v ago is young: %v", c.age, got)
 		}
 	}

@@ -172,11 +172,11 @@ func (p *agentProcess) claim(ctx context.Context, newest eventlog.Process) error
 	row := p.committer.record.Process
 	err := commitNow(ctx, p.host.cfg.Log, func(tx *eventlog.Tx) (err error) {
 		// Until the end of the transaction the others wait here.
-		now, err := tx.NewestProcess(published(row.Server), row.Server)
+		now, err := tx.NewestProcess(serverStream(row.Server), row.Server)
 		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
 			return err
 		}
-		if row.Base, err = tx.Last(published(row.Server)); err != nil {
+		if row.Base, err = tx.Last(serverStream(row.Server)); err != nil {
 			return err
 		}
 		if now.ID != newest.ID || now.Reason != newest.Reason {

@@ -48,7 +48,7 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	if err != nil {
 		return nil, err
 	}
-	last, err := h.cfg.Log.Last(ctx, published(id))
+	last, err := h.cfg.Log.Last(ctx, serverStream(id))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 	case r.After <= 0:
 		after = max(base, last-ringSize)
 	}
-	stream := &Stream{cursor: h.cfg.Log.Follow(published(id), after), server: s, newest: last, sent: after, behind: true}
+	stream := &Stream{cursor: h.cfg.Log.Follow(serverStream(id), after), server: s, newest: last, sent: after, behind: true}
 	stream.ended, stream.end = context.WithCancelCause(context.Background())
 	stream.release = sync.OnceFunc(func() {
 		s.followers.remove(stream)

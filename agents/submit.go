@@ -24,7 +24,7 @@ func (p *agentProcess) prepare(ctx context.Context, c *call) error {
 		return nil
 	}
 	if p.intake.sessions.isOpen(id) {
-		c.goesOn = goesOn(c.env)
+		c.needsSession = continuesSession(c.env)
 		return nil
 	}
 	row, err := p.host.cfg.Log.Session(ctx, id)
@@ -40,11 +40,11 @@ func (p *agentProcess) prepare(ctx context.Context, c *call) error {
 		return ErrSessionStarting
 	case opens && row.State != eventlog.Failed && row.Native != "":
 		return p.prepareOpening(ctx, c, row.ID)
-	case !slices.Contains(alive, row.State):
-		c.goesOn = goesOn(c.env) && row.State == eventlog.Ended
+	case !slices.Contains(continuableStates, row.State):
+		c.needsSession = continuesSession(c.env) && row.State == eventlog.Ended
 	case row.Server == p.server.id:
-		c.goesOn = goesOn(c.env)
-		if err := p.restorer.restore(ctx, row.ID); err != nil && !(c.goesOn && errors.Is(err, ErrSessionEnded)) {
+		c.needsSession = continuesSession(c.env)
+		if err := p.restorer.restore(ctx, row.ID); err != nil && !(c.needsSession && errors.Is(err, ErrSessionEnded)) {
 			return err
 		}
 	}
@@ -64,9 +64,9 @@ func (p *agentProcess) recordOf(ctx context.Context, native string) (session str
 	return page[0].ID, nil
 }
 
-// goesOn reports whether a request continues a session. Clients may not continue a
+// continuesSession reports whether a request continues a session. Clients may not continue a
 // session that has ended, but may open or delete it.
-func goesOn(env *envelope) bool {
+func continuesSession(env *envelope) bool {
 	switch env.method {
 	case "session/prompt", "session/set_mode", "session/set_model", "session/set_config_option":
 		return env.isRequest()
@@ -122,7 +122,7 @@ func (p *agentProcess) submit(ctx context.Context, c *call) error {
 	if !ok {
 		return p.inbox.awaitEnd(ctx)
 	}
-	c.weight = p.weight(len(c.env.raw) + len(c.edits))
+	c.weight = p.weight(len(c.env.raw) + len(c.replacement))
 	if err := p.outbox.reserve(ctx, p.alive, c.weight); err != nil {
 		if p.alive.Err() != nil {
 			return p.inbox.awaitEnd(ctx)
@@ -145,7 +145,7 @@ func (p *agentProcess) submit(ctx context.Context, c *call) error {
 
 // await waits for the end of a call and returns the answer.
 func (p *agentProcess) await(ctx context.Context, c *call) ([]byte, error) {
-	if _, err := receive(ctx, p.inbox, c.over); err != nil {
+	if _, err := receive(ctx, p.inbox, c.done); err != nil {
 		return nil, err
 	}
 	return c.result.raw, c.result.err
@@ -158,13 +158,13 @@ func (p *agentProcess) awaitCommit(ctx context.Context, c *call) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.over:
+	case <-c.done:
 	case <-p.inbox.done:
 	}
 	switch {
 	case isClosed(c.accepted):
 		return nil
-	case isClosed(c.over):
+	case isClosed(c.done):
 		return c.result.err
 	}
 	return p.lifecycle.exitError()
