@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 
@@ -119,7 +120,12 @@ func (x *extraction) checkLinks(dir folder, parts []string) error {
 // setFolders sets the mode and time of directories, after all entries are in them. They stay
 // writable until they are moved.
 func (x *extraction) setFolders() error {
-	for _, d := range x.folders {
+	for i, d := range x.folders {
+		n, err := x.stage.stat(d.path)
+		if err != nil {
+			return at(x.inPlace(d.path), err)
+		}
+		x.folders[i].id = n.id()
 		if err := unix.Fchmodat(x.stage.fd, d.path, d.mode|0o700, 0); err != nil {
 			return at(x.inPlace(d.path), err)
 		}
@@ -130,15 +136,42 @@ func (x *extraction) setFolders() error {
 	return nil
 }
 
-// restrictFolders sets the final mode of directories, the deepest first.
+// restrictFolders sets the final mode of directories, the deepest first. Programs that may change
+// the destination can have put others in their places, which keep their mode.
 func (x *extraction) restrictFolders() {
 	restricted := slices.DeleteFunc(x.folders, func(d stagedFolder) bool { return d.mode&0o700 == 0o700 })
 	slices.SortStableFunc(restricted, func(a, b stagedFolder) int { return len(b.path) - len(a.path) })
+	if len(restricted) == 0 {
+		return
+	}
+	root, err := os.OpenRoot(descriptorPath(x.dest.file))
+	if err != nil {
+		x.fs.logger.Debug("modes of extracted directories", "path", x.place.path, "err", err)
+		return
+	}
+	defer root.Close()
 	for _, d := range restricted {
-		if err := unix.Fchmodat(x.dest.fd, d.path, d.mode, 0); err != nil {
+		if err := d.restrict(root); err != nil {
 			x.fs.logger.Debug("mode of an extracted directory", "path", x.inPlace(d.path), "err", err)
 		}
 	}
+}
+
+// restrict sets the final mode of a directory below the destination.
+func (d stagedFolder) restrict(dest *os.Root) error {
+	file, err := dest.OpenFile(d.path, folderRead, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	n, err := nodeOfFile(file)
+	if err == nil && n.id() != d.id {
+		err = ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	return file.Chmod(fs.FileMode(d.mode))
 }
 
 // pair is an unpacked directory and the existing directory that it joins.

@@ -54,6 +54,7 @@ type stagedFolder struct {
 	path     string
 	mode     uint32
 	modified time.Time
+	id       fileID // set by setFolders
 }
 
 // stage is a hidden directory in the destination for one extraction.
@@ -70,7 +71,7 @@ func openStage(dest folder) (s stage, err error) {
 	if err := dest.mkdir(s.name, 0o700); err != nil {
 		return stage{}, err
 	}
-	if s.folder, err = dest.folder(s.name, folderRead); err != nil {
+	if s.folder, err = dest.ownFolder(s.name); err != nil {
 		_ = dest.rmdir(s.name)
 		return stage{}, err
 	}

@@ -116,7 +116,7 @@ func copyFolder(from folder, name string, to folder, newName string, alive alive
 	if err := to.mkdir(newName, 0o700); err != nil {
 		return at(to.path, err)
 	}
-	dir, err := to.folder(newName, folderRead)
+	dir, err := to.ownFolder(newName)
 	if err != nil {
 		return at(to.path, err)
 	}

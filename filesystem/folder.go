@@ -3,6 +3,7 @@ package filesystem
 import (
 	"archive/tar"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -80,6 +81,42 @@ func (d folder) folder(name string, flag int) (folder, error) {
 		return folder{}, err
 	}
 	return newFolder(file, d.child(name)), nil
+}
+
+// ownFolder opens a directory that was just made and makes sure that only this user can change
+// it, because the owner of d could have put another directory in its place.
+func (d folder) ownFolder(name string) (folder, error) {
+	own, err := d.folder(name, folderRead)
+	if err != nil {
+		return folder{}, err
+	}
+	if err := own.take(); err != nil {
+		own.close()
+		return folder{}, err
+	}
+	return own, nil
+}
+
+// take makes this user the owner of an empty directory. Root also takes a directory of a file
+// system without owners and modes.
+func (d folder) take() error {
+	n, err := d.self()
+	if me := unix.Geteuid(); err == nil && int(n.uid) != me {
+		if err = d.file.Chown(me, -1); me == 0 {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_ = d.file.Chmod(0o700)
+	switch _, err := d.file.Readdirnames(1); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return ErrChanged
 }
 
 func (d folder) stat(name string) (node, error) {
