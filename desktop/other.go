@@ -8,6 +8,8 @@ import (
 	"image"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/deskhand/deskhand/internal/picture"
 )
 
@@ -32,13 +34,16 @@ func (l *EventLog) Close() { l.log.close() }
 type Pictures struct {
 	epoch   string
 	encoder picture.Encoder
+	turn    *semaphore.Weighted // held by the Take that has a frame, of one
 
 	mu    sync.Mutex // guards what follows
 	frame *picture.Image
 }
 
 // NewPictures returns the Pictures of one screen.
-func NewPictures() *Pictures { return &Pictures{epoch: rand.Text()} }
+func NewPictures() *Pictures {
+	return &Pictures{epoch: rand.Text(), turn: semaphore.NewWeighted(1)}
+}
 
 // bandHeight is the number of rows that share the number of their last change.
 const bandHeight = 16
@@ -89,13 +94,18 @@ func (p *Pictures) number(next *picture.Image) {
 }
 
 // Take makes a picture of what the screen showed last. If o asks for the crosshair or the
-// pointer's image, it draws the crosshair at pointer. It ignores o.Settle. It returns
-// ErrRestarting before the first Show.
+// pointer's image, it draws the crosshair at pointer. It ignores o.Settle. It makes one picture
+// after the other, because callers could otherwise hold many frames. It returns ErrRestarting
+// before the first Show.
 func (p *Pictures) Take(ctx context.Context, o ScreenshotOptions, pointer Point) (*Screenshot, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	if err := p.turn.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer p.turn.Release(1)
 	p.mu.Lock()
 	frame := p.frame
 	p.mu.Unlock()
