@@ -47,13 +47,12 @@ func (r *recovery) check(s *session) {
 func (r *recovery) managerResponds(s *session) bool {
 	ctx, cancel := endWith(context.Background(), r.closing, s.conn.Done(), ended(s.wm))
 	defer cancel()
-	answers := make(chan bool, 1)
-	err := s.ask(2*hangLimit, r.closing, func() error {
-		ok, err := s.windows.Responds(ctx, hangLimit)
-		answers <- ok
+	ok := false
+	err := s.ask(2*hangLimit, r.closing, func() (err error) {
+		ok, err = s.windows.Responds(ctx, hangLimit)
 		return err
 	})
-	return err != nil || <-answers
+	return err != nil || ok
 }
 
 // endWith returns a context that also ends when one of the channels is closed, or cancel
@@ -85,14 +84,13 @@ func (r *recovery) rest(s *session, t time.Duration) bool {
 // checkKeyboard returns a description of the missing key, or "". It returns "" too
 // if the X server does not answer.
 func (r *recovery) checkKeyboard(s *session) string {
-	missing := make(chan string, 1)
-	err := s.ask(hangLimit, r.closing, func() error {
-		m, err := s.input.Keyboard.Check()
-		missing <- m
+	var missing string // which a question that goes on after the error may still set
+	err := s.ask(hangLimit, r.closing, func() (err error) {
+		missing, err = s.input.Keyboard.Check()
 		return err
 	})
 	if err != nil {
 		return ""
 	}
-	return <-missing
+	return missing
 }

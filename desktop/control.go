@@ -146,14 +146,13 @@ func (d *Desktop) Control() Control {
 // Control that was granted keeps other viewers from sending input, but neither
 // API callers nor agents.
 func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
-	c := &d.control
-	return d.changeControl(ctx, func() (Control, error) {
-		h := c.now.Holder
+	return d.changeControl(ctx, func(now Control) (Control, error) {
+		h := now.Holder
 		if h != nil && h.same(a) {
-			return c.now, nil
+			return now, nil
 		}
-		if h != nil && (c.now.Taken || time.Since(c.used) < freshGrant) {
-			return c.now, &ControlHeldError{*h}
+		if h != nil && (now.Taken || time.Since(d.control.used) < freshGrant) {
+			return now, &ControlHeldError{*h}
 		}
 		return Control{Holder: &a}, nil
 	})
@@ -175,12 +174,11 @@ func (d *Desktop) TakeSharedControl(ctx context.Context, a Actor, force bool) er
 }
 
 func (in *inputs) takeControl(ctx context.Context, a Actor, force, alone bool) error {
-	c := &in.control
-	return in.changeControl(ctx, func() (Control, error) {
-		h := c.now.Holder
+	return in.changeControl(ctx, func(now Control) (Control, error) {
+		h := now.Holder
 		agent := h != nil && h.Kind == ActorAgent && a.Kind == ActorViewer
-		if h != nil && c.now.Taken && !h.same(a) && !force && !agent {
-			return c.now, &ControlHeldError{*h}
+		if h != nil && now.Taken && !h.same(a) && !force && !agent {
+			return now, &ControlHeldError{*h}
 		}
 		return Control{Holder: &a, Taken: alone}, nil
 	})
@@ -188,22 +186,19 @@ func (in *inputs) takeControl(ctx context.Context, a Actor, force, alone bool) e
 
 // GiveControl moves control from its holder to another actor. It stays granted or taken.
 func (d *Desktop) GiveControl(ctx context.Context, from, to Actor) error {
-	c := &d.control
-	return d.changeControl(ctx, func() (Control, error) {
-		h := c.now.Holder
-		if h != nil && !h.same(from) {
-			return c.now, &ControlHeldError{*h}
+	return d.changeControl(ctx, func(now Control) (Control, error) {
+		if h := now.Holder; h != nil && !h.same(from) {
+			return now, &ControlHeldError{*h}
 		}
-		return Control{Holder: &to, Taken: c.now.Taken}, nil
+		return Control{Holder: &to, Taken: now.Taken}, nil
 	})
 }
 
 // ReleaseControl ends the control of a. It does nothing if a does not have it.
 func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
-	c := &d.control
-	return d.changeControl(ctx, func() (Control, error) {
-		if h := c.now.Holder; h == nil || !h.same(a) {
-			return c.now, nil
+	return d.changeControl(ctx, func(now Control) (Control, error) {
+		if h := now.Holder; h == nil || !h.same(a) {
+			return now, nil
 		}
 		return Control{}, nil
 	})
@@ -212,7 +207,7 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 // changeControl makes the state that decide returns the state of control. decide
 // runs with mu held. Long typing ends if its actor may no longer send input. Keys
 // and buttons that the former holder holds are released before any other input.
-func (in *inputs) changeControl(ctx context.Context, decide func() (Control, error)) error {
+func (in *inputs) changeControl(ctx context.Context, decide func(now Control) (Control, error)) error {
 	if in.isClosing() {
 		return fmt.Errorf("change control: %w", ErrClosed)
 	}
@@ -246,11 +241,11 @@ func (in *inputs) changeControl(ctx context.Context, decide func() (Control, err
 // tryControl changes control as decide says. If that takes control from an actor that
 // may hold keys or buttons, and inTurn is false, it returns true and changes nothing:
 // only the turn of an input can do that.
-func (in *inputs) tryControl(decide func() (Control, error), inTurn bool) (moves bool, err error) {
+func (in *inputs) tryControl(decide func(now Control) (Control, error), inTurn bool) (moves bool, err error) {
 	c := &in.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next, err := decide()
+	next, err := decide(c.now)
 	if err != nil {
 		return false, err
 	}
@@ -289,9 +284,9 @@ func (in *inputs) expireControl() {
 	if !idle {
 		return
 	}
-	err := in.changeControl(context.Background(), func() (Control, error) {
+	err := in.changeControl(context.Background(), func(now Control) (Control, error) {
 		if time.Since(c.used) < c.idle { // it sent input meanwhile
-			return c.now, nil
+			return now, nil
 		}
 		return Control{}, nil
 	})

@@ -166,18 +166,12 @@ func (o ScreenshotOptions) picture(ctx context.Context, screen *picture.Image, e
 // options returns the encoder's options, and a word that changes with the picture's look.
 func (o ScreenshotOptions) options(region Rect) (opts picture.Options, look string) {
 	opts = picture.Options{
-		Quality: o.Quality, Scale: o.Scale,
+		Format: picture.Format(o.Format), Quality: o.Quality, Scale: o.Scale,
 		Region: image.Rect(region.X, region.Y, region.X+region.Width, region.Y+region.Height),
 	}
 	look = string(o.Format)
-	switch o.Format {
-	case JPEG:
-		opts.Format = picture.JPEG
+	if o.Format == JPEG {
 		look += strconv.Itoa(o.Quality)
-	case WebP:
-		opts.Format = picture.WebP
-	case PNG:
-		opts.Format = picture.PNG
 	}
 	return opts, look
 }

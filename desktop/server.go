@@ -62,11 +62,6 @@ var errDisplayTaken = errors.New("display number is taken")
 
 // tryXServer runs Xvfb on one display number; 0 lets it choose.
 func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int, error) {
-	ready, w, err := os.Pipe()
-	if err != nil {
-		return 0, fmt.Errorf("start Xvfb: %w", err)
-	}
-	defer ready.Close()
 	args := []string{
 		"-displayfd", "3",
 		"-screen", "0", fmt.Sprintf("%dx%dx24", p.cfg.MaxSize.Width, p.cfg.MaxSize.Height),
@@ -80,27 +75,41 @@ func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int,
 	if number > 0 {
 		args = append([]string{displayName(number)}, args...)
 	}
-	child, err := p.group.Start(supervise.Spec{
-		Name: "Xvfb", Path: "Xvfb", Args: args, Env: p.serverEnviron(), Dir: p.dirs.home,
-		LogPath: p.dirs.log, Credential: p.serverCredential(), ExtraFiles: []*os.File{w},
+	child, line, err := p.startReady(ctx, supervise.Spec{
+		Name: "Xvfb", Path: "Xvfb", Args: args, Env: p.serverEnviron(), Credential: p.serverCredential(),
 	})
-	w.Close()
-	if err != nil {
-		return 0, fmt.Errorf("start Xvfb: %w", err)
-	}
-	line, err := readLine(ctx, ready)
 	if err == nil {
-		if number, err = strconv.Atoi(line); err == nil {
-			s.xserver = child
-			return number, nil
+		s.xserver = child
+		return strconv.Atoi(line)
+	}
+	if child != nil && ctx.Err() == nil {
+		if text := child.Tail(); strings.Contains(text, "already active") || strings.Contains(text, "already running") {
+			return 0, fmt.Errorf("start Xvfb: :%d: %w", number, errDisplayTaken)
 		}
 	}
-	_ = child.Stop(context.Background())
-	text := child.Tail()
-	if ctx.Err() == nil && (strings.Contains(text, "already active") || strings.Contains(text, "already running")) {
-		return 0, fmt.Errorf("start Xvfb: :%d: %w", number, errDisplayTaken)
+	return 0, err
+}
+
+// startReady starts a program and returns the line that it writes to its file descriptor 3
+// when it is ready. If the program is not ready before ctx ends, startReady stops it and
+// returns the child with the error.
+func (p *programs) startReady(ctx context.Context, spec supervise.Spec) (child *supervise.Child, line string, err error) {
+	ready, w, err := os.Pipe()
+	if err != nil {
+		return nil, "", fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	return 0, fmt.Errorf("start Xvfb: %w%s", err, tail(child))
+	defer ready.Close()
+	spec.Dir, spec.LogPath, spec.ExtraFiles = p.dirs.home, p.dirs.log, []*os.File{w}
+	child, err = p.group.Start(spec)
+	w.Close()
+	if err != nil {
+		return nil, "", fmt.Errorf("start %s: %w", spec.Path, err)
+	}
+	if line, err = readLine(ctx, ready); err != nil {
+		_ = child.Stop(context.Background())
+		return child, "", fmt.Errorf("start %s: %w%s", spec.Path, err, tail(child))
+	}
+	return child, line, nil
 }
 
 // lonelyGroup is a group without members. It is below 65534 because containers of
@@ -147,26 +156,13 @@ func displayTaken(ctx context.Context, number int) bool {
 // startBus runs the D-Bus session daemon and returns when it accepts connections. The
 // programs that it starts need the display.
 func (p *programs) startBus(ctx context.Context, s *session) (*supervise.Child, error) {
-	ready, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start dbus-daemon: %w", err)
-	}
-	defer ready.Close()
 	_ = os.Remove(filepath.Join(p.dirs.runtime, "bus")) // of a killed daemon
-	child, err := p.group.Start(supervise.Spec{
+	child, _, err := p.startReady(ctx, supervise.Spec{
 		Name: "dbus", Path: "dbus-daemon",
 		Args: []string{"--session", "--nofork", "--nopidfile", "--nosyslog", "--address=" + p.busAddress(), "--print-address=3"},
-		Env:  s.env, Dir: p.dirs.home, LogPath: p.dirs.log, Credential: p.user.Credential, ExtraFiles: []*os.File{w},
+		Env:  s.env, Credential: p.user.Credential,
 	})
-	w.Close()
-	if err != nil {
-		return nil, fmt.Errorf("start dbus-daemon: %w", err)
-	}
-	if _, err := readLine(ctx, ready); err != nil {
-		_ = child.Stop(context.Background())
-		return nil, fmt.Errorf("start dbus-daemon: %w%s", err, tail(child))
-	}
-	return child, nil
+	return child, err
 }
 
 // startWindowManager runs openbox and returns when it manages windows. It tries again

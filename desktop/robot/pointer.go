@@ -3,6 +3,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,10 +49,7 @@ func (d *Desktop) Move(ctx context.Context, m desktop.Move) (desktop.Pointer, er
 
 // Click clicks, Count times.
 func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, error) {
-	if c.Count == 0 {
-		c.Count = 1
-	}
-	if c.Count < 0 || c.Count > maxClicks {
+	if c.Count = cmp.Or(c.Count, 1); c.Count < 0 || c.Count > maxClicks {
 		return desktop.Pointer{}, &desktop.InvalidError{Field: "clickCount", Reason: fmt.Sprintf("must be between 1 and %d", maxClicks)}
 	}
 	name, button, err := buttonOf(c.Button)

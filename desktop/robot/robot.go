@@ -3,6 +3,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ var open atomic.Bool // robotgo is one for the whole program
 
 // Start opens the desktop of this program's session.
 func Start(ctx context.Context, cfg Config) (*Desktop, error) {
-	if cfg.ID == "" {
-		cfg.ID = "main"
-	}
+	cfg.ID = cmp.Or(cfg.ID, "main")
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
