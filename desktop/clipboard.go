@@ -61,12 +61,12 @@ func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) 
 	case err != nil:
 		return err
 	case len(c.Data) > x11.MaxContent:
-		return &InvalidError{"text", fmt.Sprintf("must be at most %d bytes", x11.MaxContent)}
+		return &InvalidError{"Data", fmt.Sprintf("must be at most %d bytes", x11.MaxContent)}
 	case contentType == TypeText && !utf8.Valid(c.Data):
-		return &InvalidError{"text", "must be valid UTF-8"}
+		return &InvalidError{"Data", "must be valid UTF-8"}
 	case contentType == TypePNG:
 		if _, err := png.DecodeConfig(bytes.NewReader(c.Data)); err != nil {
-			return &InvalidError{"image", "must be a PNG file"}
+			return &InvalidError{"Data", "must be a PNG file"}
 		}
 	}
 	if len(to) == 0 {
@@ -114,5 +114,5 @@ func checkType(t string) (string, error) {
 	case TypePNG:
 		return TypePNG, nil
 	}
-	return t, &InvalidError{"type", "must be " + TypeText + " or " + TypePNG}
+	return t, &InvalidError{"Type", "must be " + TypeText + " or " + TypePNG}
 }

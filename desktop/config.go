@@ -207,21 +207,21 @@ func (c Config) withDefaults() Config {
 }
 
 func (c Config) validate() error {
-	if err := checkSize("size", c.Size, Size{MaxWidth, MaxHeight}); err != nil {
+	if err := checkSize("Size", c.Size, Size{MaxWidth, MaxHeight}); err != nil {
 		return err
 	}
-	if err := checkSize("maxSize", c.MaxSize, Size{MaxWidth, MaxHeight}); err != nil {
+	if err := checkSize("MaxSize", c.MaxSize, Size{MaxWidth, MaxHeight}); err != nil {
 		return err
 	}
 	switch {
 	case c.Size.Width > c.MaxSize.Width || c.Size.Height > c.MaxSize.Height:
-		return &InvalidError{"size", "must not be larger than maxSize"}
+		return &InvalidError{"Size", "must not be larger than maxSize"}
 	case c.DPI < 0 || c.DPI > 1000:
-		return &InvalidError{"dpi", "must be between 1 and 1000"}
+		return &InvalidError{"DPI", "must be between 1 and 1000"}
 	case c.Display < 0 || c.Display > maxDisplay:
-		return &InvalidError{"display", fmt.Sprintf("must be between 1 and %d, or 0 to let the X server choose", maxDisplay)}
+		return &InvalidError{"Display", fmt.Sprintf("must be between 1 and %d, or 0 to let the X server choose", maxDisplay)}
 	case c.Background > 0xffffff:
-		return &InvalidError{"background", "must be a colour 0xRRGGBB"}
+		return &InvalidError{"Background", "must be a colour 0xRRGGBB"}
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 		return nil, err
 	}
 	if cfg.RunAs != "" {
-		return nil, &InvalidError{"runAs", "cannot be given for a display that another program runs"}
+		return nil, &InvalidError{"RunAs", "cannot be given for a display that another program runs"}
 	}
 	d := &Desktop{}
 	d.attached = display
@@ -124,7 +124,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 		return nil, err
 	}
 	if d.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
-		return nil, &InvalidError{"runAs", err.Error()}
+		return nil, &InvalidError{"RunAs", err.Error()}
 	}
 	if d.dirs, err = makeDirs(cfg, d.attached != "", d.user); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ var (
 
 // InvalidError names an invalid argument and says what is accepted. It wraps ErrInvalid.
 type InvalidError struct {
-	Field  string // as the HTTP API names it: "clickCount"
+	Field  string // the field of a struct, such as "Count", or the parameter
 	Reason string // what is accepted: "must be between 1 and 100"
 }
 

@@ -38,15 +38,15 @@ const (
 func (d *Desktop) Type(ctx context.Context, t Type) error {
 	switch {
 	case t.Text == "":
-		return &InvalidError{"text", "must not be empty"}
+		return &InvalidError{"Text", "must not be empty"}
 	case len(t.Text) > maxText:
-		return &InvalidError{"text", fmt.Sprintf("must be at most %d bytes; put longer text on the clipboard and paste it", maxText)}
+		return &InvalidError{"Text", fmt.Sprintf("must be at most %d bytes; put longer text on the clipboard and paste it", maxText)}
 	case t.Delay < 0 || t.Delay > maxDelay:
-		return &InvalidError{"delayMs", fmt.Sprintf("must be between 0 and %d", maxDelay.Milliseconds())}
+		return &InvalidError{"Delay", fmt.Sprintf("must be between 0 and %d", maxDelay.Milliseconds())}
 	}
 	text, err := x11.ParseText(t.Text)
 	if err != nil {
-		return &InvalidError{"text", err.Error()}
+		return &InvalidError{"Text", err.Error()}
 	}
 	a := &Action{Name: ActionType, Length: text.Len()}
 	if !t.Secret {
@@ -77,11 +77,11 @@ func beginning(text string, n int) string {
 // Modifiers name no key.
 func (d *Desktop) Press(ctx context.Context, p Press) error {
 	if p.Keys == "" {
-		return &InvalidError{"key", "must not be empty"}
+		return &InvalidError{"Keys", "must not be empty"}
 	}
 	chord, err := x11.ParseChord(p.Keys)
 	if err != nil {
-		return keyError("key", err)
+		return keyError("Keys", err)
 	}
 	return d.act(ctx, "press key", inputLimit, &Action{Name: ActionPress, Keys: chordText(p)}, func(ctx context.Context, s *session) error {
 		release, err := s.hold(ctx, p.Modifiers)

@@ -52,7 +52,7 @@ func checkLaunch(l Launch) error {
 	if l.App == "" {
 		return fmt.Errorf("launch: no name: %w", ErrAppNotFound)
 	}
-	for field, list := range map[string][]string{"app": {l.App}, "args": l.Args, "env": l.Env, "dir": {l.Dir}} {
+	for field, list := range map[string][]string{"App": {l.App}, "Args": l.Args, "Env": l.Env, "Dir": {l.Dir}} {
 		for _, v := range list {
 			if strings.ContainsRune(v, 0) {
 				return &InvalidError{field, "must not contain a NUL character"}
@@ -61,7 +61,7 @@ func checkLaunch(l Launch) error {
 	}
 	for _, kv := range l.Env {
 		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return &InvalidError{"env", fmt.Sprintf("%q is not NAME=value", kv)}
+			return &InvalidError{"Env", fmt.Sprintf("%q is not NAME=value", kv)}
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
 		dir = p.dirs.home
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, &InvalidError{"dir", fmt.Sprintf("%q is not a directory", dir)}
+		return nil, &InvalidError{"Dir", fmt.Sprintf("%q is not a directory", dir)}
 	}
 	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential})
 }

@@ -81,13 +81,13 @@ func mapped(p Point, observation, epoch string) (Point, error) {
 	}
 	m, ok := parseMark(observation)
 	if !ok {
-		return p, &InvalidError{"observation", "is not the id of a screenshot; pass the one that came with the picture"}
+		return p, &InvalidError{"Observation", "is not the id of a screenshot; pass the one that came with the picture"}
 	}
 	if m.epoch != epoch {
-		return p, &InvalidError{"observation", "is of a screen that is gone; take a new screenshot"}
+		return p, &InvalidError{"Observation", "is of a screen that is gone; take a new screenshot"}
 	}
 	if p.X >= m.size.Width || p.Y >= m.size.Height {
-		return p, &InvalidError{"observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
+		return p, &InvalidError{"Observation", fmt.Sprintf("shows %dx%d pixels, and the point %d,%d is outside", m.size.Width, m.size.Height, p.X, p.Y)}
 	}
 	return m.toScreen(p), nil
 }

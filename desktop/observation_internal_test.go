@@ -49,7 +49,7 @@ func TestMapped(t *testing.T) {
 		"beyond both its edges": {Point{1000, 1000}, id, "e1"},
 	} {
 		var invalid *InvalidError
-		if _, err := mapped(c.at, c.id, c.epoch); !errors.As(err, &invalid) || invalid.Field != "observation" {
+		if _, err := mapped(c.at, c.id, c.epoch); !errors.As(err, &invalid) || invalid.Field != "Observation" {
 			t.Errorf("%s: %v, want an InvalidError about the observation", name, err)
 		}
 	}

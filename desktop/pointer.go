@@ -35,7 +35,7 @@ func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
 		c.Count = 1
 	}
 	if c.Count < 0 || c.Count > maxClicks {
-		return Pointer{}, &InvalidError{"clickCount", fmt.Sprintf("must be between 1 and %d", maxClicks)}
+		return Pointer{}, &InvalidError{"Count", fmt.Sprintf("must be between 1 and %d", maxClicks)}
 	}
 	return d.button(ctx, ActionClick, ButtonPress{c.At, c.Button, c.Modifiers, c.Observation}, c.Count, func(p *x11.Pointer, b int) error {
 		return p.Click(b, c.Count)
@@ -69,9 +69,9 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 	case err != nil:
 		return Pointer{}, err
 	case len(g.Path) < 2:
-		return Pointer{}, &InvalidError{"path", "must have at least two points"}
+		return Pointer{}, &InvalidError{"Path", "must have at least two points"}
 	case len(g.Path) > maxPath:
-		return Pointer{}, &InvalidError{"path", fmt.Sprintf("must have at most %d points", maxPath)}
+		return Pointer{}, &InvalidError{"Path", fmt.Sprintf("must have at most %d points", maxPath)}
 	}
 	for _, p := range g.Path {
 		if err := checkPoint(p); err != nil {
@@ -101,9 +101,9 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
 	switch {
 	case w.DX == 0 && w.DY == 0:
-		return Pointer{}, &InvalidError{"deltaX", "deltaX or deltaY must be non-zero"}
+		return Pointer{}, &InvalidError{"DX", "deltaX or deltaY must be non-zero"}
 	case w.DX < -maxScroll || w.DX > maxScroll || w.DY < -maxScroll || w.DY > maxScroll:
-		return Pointer{}, &InvalidError{"deltaY", fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
+		return Pointer{}, &InvalidError{"DY", fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
 	a := &Action{Name: ActionScroll, Delta: &Point{w.DX, w.DY}}
 	return d.point(ctx, "scroll", w.At, w.Observation, w.Modifiers, a, func(s *session) error {
@@ -170,12 +170,12 @@ func (s *session) hold(ctx context.Context, modifiers []string) (func() error, e
 		return func() error { return nil }, nil
 	}
 	release, err := s.input.Keyboard.HoldModifiers(ctx, modifiers)
-	return release, keyError("modifiers", err)
+	return release, keyError("Modifiers", err)
 }
 
 func checkPoint(p Point) error {
 	if p.X < 0 || p.Y < 0 {
-		return &InvalidError{"x", "coordinates must be non-negative"}
+		return &InvalidError{"X", "coordinates must be non-negative"}
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func buttonNumber(b Button) (int, Button, error) {
 	if i := slices.Index(all, b); i >= 0 {
 		return []int{1, 2, 3, 8, 9}[i], b, nil
 	}
-	return 0, b, &InvalidError{"button", "must be left, middle, right, back or forward"}
+	return 0, b, &InvalidError{"Button", "must be left, middle, right, back or forward"}
 }
 
 // keyError turns an *x11.KeyError into an *InvalidError.

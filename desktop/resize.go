@@ -11,7 +11,7 @@ func (d *Desktop) Resize(ctx context.Context, size Size) error {
 	if d.attached != "" {
 		return fmt.Errorf("resize: %w", ErrUnsupported) // the display belongs to a person at a monitor
 	}
-	if err := checkSize("width", size, d.cfg.MaxSize); err != nil {
+	if err := checkSize("Width", size, d.cfg.MaxSize); err != nil {
 		return err
 	}
 	return d.act(ctx, "resize", windowLimit, &Action{Name: ActionResize, Size: &size}, func(_ context.Context, s *session) error {

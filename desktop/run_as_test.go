@@ -215,10 +215,10 @@ func TestRunAsRefused(t *testing.T) {
 		t.Error("the home was made")
 	}
 	var invalid *desktop.InvalidError
-	if _, err := desktop.Start(t.Context(), desktop.Config{RunAs: "no-such-user"}); !errors.As(err, &invalid) || invalid.Field != "runAs" {
+	if _, err := desktop.Start(t.Context(), desktop.Config{RunAs: "no-such-user"}); !errors.As(err, &invalid) || invalid.Field != "RunAs" {
 		t.Errorf("no such user: %v", err)
 	}
-	if _, err := desktop.Attach(t.Context(), ":0", desktop.Config{RunAs: u.Name}); !errors.As(err, &invalid) || invalid.Field != "runAs" {
+	if _, err := desktop.Attach(t.Context(), ":0", desktop.Config{RunAs: u.Name}); !errors.As(err, &invalid) || invalid.Field != "RunAs" {
 		t.Errorf("attached: %v", err)
 	}
 }

@@ -208,13 +208,13 @@ func (o ScreenshotOptions) withDefaults() (ScreenshotOptions, error) {
 	}
 	switch {
 	case !slices.Contains([]Format{PNG, JPEG, WebP}, o.Format):
-		return o, &InvalidError{"format", "must be png, jpeg or webp"}
+		return o, &InvalidError{"Format", "must be png, jpeg or webp"}
 	case !slices.Contains([]CursorStyle{CursorNone, CursorCrosshair, CursorPointer}, o.Cursor):
-		return o, &InvalidError{"cursor", "must be empty, crosshair or pointer"}
+		return o, &InvalidError{"Cursor", "must be empty, crosshair or pointer"}
 	case o.Quality < 1 || o.Quality > 100:
-		return o, &InvalidError{"quality", "must be between 1 and 100"}
+		return o, &InvalidError{"Quality", "must be between 1 and 100"}
 	case math.IsNaN(o.Scale) || o.Scale < 0.1 || o.Scale > 1:
-		return o, &InvalidError{"scale", "must be between 0.1 and 1.0"}
+		return o, &InvalidError{"Scale", "must be between 0.1 and 1.0"}
 	}
 	return o, checkSettle(o.Settle, o.SettleTimeout)
 }
@@ -222,9 +222,9 @@ func (o ScreenshotOptions) withDefaults() (ScreenshotOptions, error) {
 func checkSettle(quiet, timeout time.Duration) error {
 	switch {
 	case quiet < 0 || timeout < 0:
-		return &InvalidError{"settle", "times must not be negative"}
+		return &InvalidError{"Settle", "times must not be negative"}
 	case quiet > time.Minute || timeout > 5*time.Minute:
-		return &InvalidError{"settle", "must be at most 1 minute, and its timeout at most 5"}
+		return &InvalidError{"Settle", "must be at most 1 minute, and its timeout at most 5"}
 	}
 	return nil
 }
@@ -237,11 +237,11 @@ func (o ScreenshotOptions) region(width, height int) (Rect, error) {
 	r := *o.Region
 	switch {
 	case r.X < 0 || r.Y < 0:
-		return r, &InvalidError{"region", "coordinates must be non-negative"}
+		return r, &InvalidError{"Region", "coordinates must be non-negative"}
 	case r.Width <= 0 || r.Height <= 0:
-		return r, &InvalidError{"region", "width and height must be greater than 0"}
+		return r, &InvalidError{"Region", "width and height must be greater than 0"}
 	case r.X >= width || r.Y >= height:
-		return r, &InvalidError{"region", fmt.Sprintf("lies outside the screen of %dx%d", width, height)}
+		return r, &InvalidError{"Region", fmt.Sprintf("lies outside the screen of %dx%d", width, height)}
 	}
 	r.Width, r.Height = min(r.Width, width-r.X), min(r.Height, height-r.Y)
 	return r, nil

@@ -331,29 +331,29 @@ func TestInvalid(t *testing.T) {
 		field string
 		call  func() error
 	}{
-		"scale":           {"scale", shot(desktop.ScreenshotOptions{Scale: 1.5})},
-		"scale NaN":       {"scale", shot(desktop.ScreenshotOptions{Scale: math.NaN()})},
-		"quality":         {"quality", shot(desktop.ScreenshotOptions{Quality: 101})},
-		"format":          {"format", shot(desktop.ScreenshotOptions{Format: "gif"})},
-		"cursor":          {"cursor", shot(desktop.ScreenshotOptions{Cursor: "hand"})},
-		"region outside":  {"region", shot(desktop.ScreenshotOptions{Region: &desktop.Rect{X: 9000, Y: 0, Width: 5, Height: 5}})},
-		"region empty":    {"region", shot(desktop.ScreenshotOptions{Region: &desktop.Rect{}})},
-		"text empty":      {"text", typing("")},
-		"text not UTF-8":  {"text", typing("ab\xff")},
-		"text NUL":        {"text", typing("a\x00b")},
-		"key":             {"key", func() error { return d.Press(ctx, desktop.Press{Keys: "NoSuchKey"}) }},
-		"key modifiers":   {"modifiers", func() error { return d.Press(ctx, desktop.Press{Keys: "a", Modifiers: []string{"hyperspace"}}) }},
+		"scale":           {"Scale", shot(desktop.ScreenshotOptions{Scale: 1.5})},
+		"scale NaN":       {"Scale", shot(desktop.ScreenshotOptions{Scale: math.NaN()})},
+		"quality":         {"Quality", shot(desktop.ScreenshotOptions{Quality: 101})},
+		"format":          {"Format", shot(desktop.ScreenshotOptions{Format: "gif"})},
+		"cursor":          {"Cursor", shot(desktop.ScreenshotOptions{Cursor: "hand"})},
+		"region outside":  {"Region", shot(desktop.ScreenshotOptions{Region: &desktop.Rect{X: 9000, Y: 0, Width: 5, Height: 5}})},
+		"region empty":    {"Region", shot(desktop.ScreenshotOptions{Region: &desktop.Rect{}})},
+		"text empty":      {"Text", typing("")},
+		"text not UTF-8":  {"Text", typing("ab\xff")},
+		"text NUL":        {"Text", typing("a\x00b")},
+		"key":             {"Keys", func() error { return d.Press(ctx, desktop.Press{Keys: "NoSuchKey"}) }},
+		"key modifiers":   {"Modifiers", func() error { return d.Press(ctx, desktop.Press{Keys: "a", Modifiers: []string{"hyperspace"}}) }},
 		"key down":        {"key", func() error { return d.KeyDown(ctx, "--help") }},
-		"button":          {"button", func() error { _, err := d.Click(ctx, desktop.Click{Button: "fourth"}); return err }},
-		"clicks":          {"clickCount", func() error { _, err := d.Click(ctx, desktop.Click{Count: -1}); return err }},
-		"negative":        {"x", func() error { _, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: -1}}); return err }},
-		"scroll":          {"deltaX", func() error { _, err := d.Scroll(ctx, desktop.Scroll{}); return err }},
-		"drag":            {"path", func() error { _, err := d.Drag(ctx, desktop.Drag{}); return err }},
-		"observation":     {"observation", func() error { _, err := d.Move(ctx, desktop.Move{Observation: "obs_1"}); return err }},
-		"window size":     {"width", func() error { _, err := d.ResizeWindow(ctx, 1, desktop.Size{Width: 100000, Height: 5}); return err }},
-		"screen size":     {"width", func() error { return d.Resize(ctx, desktop.Size{Width: 100, Height: 0}) }},
-		"clipboard type":  {"type", func() error { _, err := d.Clipboard(ctx, desktop.Clipboard, "image/gif"); return err }},
-		"clipboard image": {"image", func() error { return d.SetClipboard(ctx, desktop.Content{Type: desktop.TypePNG, Data: []byte("x")}) }},
+		"button":          {"Button", func() error { _, err := d.Click(ctx, desktop.Click{Button: "fourth"}); return err }},
+		"clicks":          {"Count", func() error { _, err := d.Click(ctx, desktop.Click{Count: -1}); return err }},
+		"negative":        {"X", func() error { _, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: -1}}); return err }},
+		"scroll":          {"DX", func() error { _, err := d.Scroll(ctx, desktop.Scroll{}); return err }},
+		"drag":            {"Path", func() error { _, err := d.Drag(ctx, desktop.Drag{}); return err }},
+		"observation":     {"Observation", func() error { _, err := d.Move(ctx, desktop.Move{Observation: "obs_1"}); return err }},
+		"window size":     {"Width", func() error { _, err := d.ResizeWindow(ctx, 1, desktop.Size{Width: 100000, Height: 5}); return err }},
+		"screen size":     {"Width", func() error { return d.Resize(ctx, desktop.Size{Width: 100, Height: 0}) }},
+		"clipboard type":  {"Type", func() error { _, err := d.Clipboard(ctx, desktop.Clipboard, "image/gif"); return err }},
+		"clipboard image": {"Data", func() error { return d.SetClipboard(ctx, desktop.Content{Type: desktop.TypePNG, Data: []byte("x")}) }},
 		"selection":       {"selection", func() error { _, err := d.Clipboard(ctx, "tertiary", ""); return err }},
 	} {
 		err := test.call()
@@ -376,10 +376,10 @@ func TestInvalid(t *testing.T) {
 func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for field, cfg := range map[string]desktop.Config{
-		"size":    {Size: desktop.Size{Width: 99999, Height: 99999}},
-		"maxSize": {MaxSize: desktop.Size{Width: -1, Height: 5}},
-		"dpi":     {DPI: -1},
-		"display": {Display: -1},
+		"Size":    {Size: desktop.Size{Width: 99999, Height: 99999}},
+		"MaxSize": {MaxSize: desktop.Size{Width: -1, Height: 5}},
+		"DPI":     {DPI: -1},
+		"Display": {Display: -1},
 	} {
 		_, err := desktop.Start(t.Context(), cfg)
 		var invalid *desktop.InvalidError

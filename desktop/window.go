@@ -65,7 +65,7 @@ func (d *Desktop) FocusWindow(ctx context.Context, id WindowID) (Window, error) 
 // manager moves it elsewhere, for example to keep it on the screen.
 func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window, error) {
 	if p.X < -1<<15 || p.X >= 1<<15 || p.Y < -1<<15 || p.Y >= 1<<15 {
-		return Window{}, &InvalidError{"x", "coordinates must be between -32768 and 32767"}
+		return Window{}, &InvalidError{"X", "coordinates must be between -32768 and 32767"}
 	}
 	return d.window(ctx, ActionMoveWindow, id, &Action{To: &p}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {
 		return w.Move(ctx, x11.Window(id), p.X, p.Y)
@@ -75,7 +75,7 @@ func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window,
 // ResizeWindow sets the size of a window's content. The program may choose another, as
 // terminals do, which the result has.
 func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Window, error) {
-	if err := checkSize("width", size, Size{MaxWidth, MaxHeight}); err != nil {
+	if err := checkSize("Width", size, Size{MaxWidth, MaxHeight}); err != nil {
 		return Window{}, err
 	}
 	return d.window(ctx, ActionResizeWindow, id, &Action{Size: &size}, func(ctx context.Context, w *x11.Windows) (x11.WindowInfo, error) {

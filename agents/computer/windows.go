@@ -232,7 +232,7 @@ func explain(err error) string {
 	case errors.As(err, &held):
 		return fmt.Sprintf("control_held: %s has control of this desktop, so nothing was done. Screenshots still work. "+
 			"Wait and try again, or ask the user to give control back.", held.Holder)
-	case errors.As(err, &invalid) && invalid.Field == "observation":
+	case errors.As(err, &invalid) && invalid.Field == "Observation":
 		remedy = "Take a screenshot, and use its coordinates."
 	case errors.Is(err, desktop.ErrRestarting):
 		remedy = "Wait a few seconds, then take a screenshot."
@@ -250,6 +250,9 @@ func explain(err error) string {
 		remedy = "The call was given up; take a screenshot to see what was done."
 	}
 	text := err.Error()
+	if invalid != nil { // parameters of tools begin in lower case
+		text = strings.Replace(text, invalid.Field, strings.ToLower(invalid.Field[:1])+invalid.Field[1:], 1)
+	}
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}

@@ -21,14 +21,14 @@ const maxText = 1 << 20
 // *desktop.InterruptedError if ctx ends first, or if ReleaseAll or Close is called.
 func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 	if t.Text == "" || len(t.Text) > maxText {
-		return &desktop.InvalidError{Field: "text", Reason: fmt.Sprintf("must have 1 to %d bytes", maxText)}
+		return &desktop.InvalidError{Field: "Text", Reason: fmt.Sprintf("must have 1 to %d bytes", maxText)}
 	}
 	if t.Delay < 0 || t.Delay > 10*time.Second {
-		return &desktop.InvalidError{Field: "delayMs", Reason: "must be between 0 and 10000"}
+		return &desktop.InvalidError{Field: "Delay", Reason: "must be between 0 and 10000"}
 	}
 	for _, r := range t.Text {
 		if (r < ' ' || r > '~') && r != '\n' && r != '\t' {
-			return &desktop.InvalidError{Field: "text", Reason: fmt.Sprintf(
+			return &desktop.InvalidError{Field: "Text", Reason: fmt.Sprintf(
 				"must be ASCII to be typed through robotgo, not %q; put it on the clipboard and press ctrl+v", r)}
 		}
 	}
@@ -212,7 +212,7 @@ func chordOf(text string) ([]string, error) {
 	keys := make([]string, len(parts))
 	for i, part := range parts {
 		var err error
-		if keys[i], err = keyName("key", part); err != nil {
+		if keys[i], err = keyName("Keys", part); err != nil {
 			return nil, err
 		}
 	}
@@ -228,13 +228,13 @@ func modifierNames(modifiers []string) ([]string, error) {
 	for _, m := range modifiers {
 		switch strings.ToLower(m) {
 		case "ctrl", "control", "shift", "alt", "super", "meta", "cmd":
-			name, err := keyName("modifiers", m)
+			name, err := keyName("Modifiers", m)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, name)
 		default:
-			return nil, &desktop.InvalidError{Field: "modifiers", Reason: fmt.Sprintf("must be ctrl, shift, alt or super, not %.64q", m)}
+			return nil, &desktop.InvalidError{Field: "Modifiers", Reason: fmt.Sprintf("must be ctrl, shift, alt or super, not %.64q", m)}
 		}
 	}
 	return list, nil

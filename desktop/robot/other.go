@@ -44,7 +44,7 @@ func (d *Desktop) SetClipboard(ctx context.Context, c desktop.Content, selection
 		return unsupported("clipboard: the type " + c.Type)
 	}
 	if !utf8.Valid(c.Data) {
-		return &desktop.InvalidError{Field: "text", Reason: "must be valid UTF-8"}
+		return &desktop.InvalidError{Field: "Data", Reason: "must be valid UTF-8"}
 	}
 	return d.act(ctx, desktop.Action{Name: desktop.ActionSetClipboard, Length: utf8.RuneCount(c.Data)}, func(*desktop.Action) error {
 		if err := robotgo.WriteAll(string(c.Data)); err != nil {

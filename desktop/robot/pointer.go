@@ -50,7 +50,7 @@ func (d *Desktop) Move(ctx context.Context, m desktop.Move) (desktop.Pointer, er
 // Click clicks, Count times.
 func (d *Desktop) Click(ctx context.Context, c desktop.Click) (desktop.Pointer, error) {
 	if c.Count = cmp.Or(c.Count, 1); c.Count < 0 || c.Count > maxClicks {
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "clickCount", Reason: fmt.Sprintf("must be between 1 and %d", maxClicks)}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "Count", Reason: fmt.Sprintf("must be between 1 and %d", maxClicks)}
 	}
 	name, button, err := buttonOf(c.Button)
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, er
 	case err != nil:
 		return desktop.Pointer{}, err
 	case len(g.Path) < 2 || len(g.Path) > maxPath:
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "path", Reason: fmt.Sprintf("must have 2 to %d points", maxPath)}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "Path", Reason: fmt.Sprintf("must have 2 to %d points", maxPath)}
 	}
 	path := slices.Clone(g.Path)
 	for i, p := range path {
@@ -127,9 +127,9 @@ func (d *Desktop) Scroll(ctx context.Context, w desktop.Scroll) (desktop.Pointer
 	far := func(v int) bool { return v < -maxScroll || v > maxScroll }
 	switch {
 	case w.DX == 0 && w.DY == 0:
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaX", Reason: "deltaX or deltaY must be non-zero"}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "DX", Reason: "deltaX or deltaY must be non-zero"}
 	case far(w.DX) || far(w.DY):
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "deltaY", Reason: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
+		return desktop.Pointer{}, &desktop.InvalidError{Field: "DY", Reason: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
 	a := desktop.Action{Name: desktop.ActionScroll, Delta: &desktop.Point{X: w.DX, Y: w.DY}}
 	return d.point(ctx, a, w.At, w.Observation, w.Modifiers, func() error {
@@ -186,7 +186,7 @@ func buttonOf(b desktop.Button) (string, desktop.Button, error) {
 	case desktop.ButtonBack, desktop.ButtonForward:
 		return "", b, unsupported("button " + string(b))
 	}
-	return "", b, &desktop.InvalidError{Field: "button", Reason: "must be left, middle or right"}
+	return "", b, &desktop.InvalidError{Field: "Button", Reason: "must be left, middle or right"}
 }
 
 // letGo releases all held keys and buttons. The caller has mu.

@@ -64,7 +64,11 @@ func (a *Area) registerClipboard() {
 		if err != nil {
 			return nil, err
 		}
-		return rest.OKOr(d.SetClipboard(ctx, content, to...))
+		err = d.SetClipboard(ctx, content, to...)
+		if bad, ok := errors.AsType[*desktop.InvalidError](err); ok && bad.Field == "Data" && content.Type == desktop.TypePNG {
+			return nil, invalidArgument("image", "image "+bad.Reason)
+		}
+		return rest.OKOr(err)
 	})
 }
 

@@ -57,7 +57,8 @@ func desktopProblem(err error) *rest.Problem {
 	var late *desktop.DeadlineError
 	switch {
 	case errors.As(err, &bad):
-		return invalidArgument(bad.Field, bad.Field+" "+bad.Reason)
+		field := desktopField(bad.Field)
+		return invalidArgument(field, field+" "+bad.Reason)
 	case errors.As(err, &missing):
 		return dependenciesMissing.WithCode(fmt.Sprintf(
 			"Desktop dependencies are not installed: %s. Run `%s` to install them, or install the required tools manually.",
@@ -83,6 +84,16 @@ func desktopProblem(err error) *rest.Problem {
 		return unsupportedAction.WithCode(rest.Sentence(err))
 	}
 	return nil
+}
+
+// desktopFields maps the fields of desktop.InvalidError to the fields of requests, where more
+// than the case of the first letter differs.
+var desktopFields = map[string]string{
+	"Count": "clickCount", "Data": "text", "Delay": "delayMs", "DPI": "dpi", "DX": "deltaX", "DY": "deltaY", "Keys": "key",
+}
+
+func desktopField(field string) string {
+	return cmp.Or(desktopFields[field], strings.ToLower(field[:1])+field[1:])
 }
 
 // invalidArgument returns the problem for an argument that is refused. field is its JSON or

@@ -23,6 +23,8 @@ func TestErrorsOfCalls(t *testing.T) {
 		detail string
 	}{
 		{&desktop.InvalidError{Field: "key", Reason: `"zz" is no key`}, inputFailed, 400, "desktop_invalid_action", `key "zz" is no key`},
+		{&desktop.InvalidError{Field: "Delay", Reason: "must be small"}, inputFailed, 400, "desktop_invalid_action", "delayMs must be small"},
+		{&desktop.InvalidError{Field: "MaxSize", Reason: "must be small"}, runtimeFailed, 400, "desktop_invalid_action", "maxSize must be small"},
 		{&desktop.DeadlineError{Op: "type text", After: 5 * time.Second, Done: "4 of 9"}, inputFailed, 504, "timeout", "not done after 5s (4 of 9)"},
 		{fmt.Errorf("click: %w", context.DeadlineExceeded), inputFailed, 504, "timeout", "timeout"},
 		{fmt.Errorf("click: %w", desktop.ErrClosed), inputFailed, 409, "desktop_runtime_inactive", "start"},
