@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,9 +214,9 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// TestReplaceableStateDir has the state directory where programs of another user could
-// replace it.
-func TestReplaceableStateDir(t *testing.T) {
+// TestReplaceableDirs has directories that programs of another user could replace. Package
+// supervise tests which these are.
+func TestReplaceableDirs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as another user")
@@ -224,33 +225,45 @@ func TestReplaceableStateDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, made := range map[string]struct {
-		owner   uint32
-		mode    os.FileMode
-		refused bool
-	}{
-		"root's":      {0, 0o755, false},
-		"the user's":  {u.Credential.Uid, 0o755, true},
-		"everybody's": {0, 0o777, true},
-		"as /tmp":     {0, 0o777 | os.ModeSticky, false},
+	theirs := t.TempDir()
+	if err := os.Chown(theirs, int(u.Credential.Uid), 0); err != nil {
+		t.Fatal(err)
+	}
+	theirs = filepath.Join(theirs, "a")
+	for field, cfg := range map[string]Config{
+		"":              {},
+		"StateDir":      {StateDir: theirs},
+		"RecordingsDir": {RecordingsDir: theirs},
 	} {
-		above := t.TempDir()
-		if err := errors.Join(os.Chown(above, int(made.owner), 0), os.Chmod(above, made.mode)); err != nil {
-			t.Fatal(err)
-		}
-		link := filepath.Join(t.TempDir(), "link")
-		below := filepath.Join(above, "below")
-		if err := errors.Join(os.Symlink(below, link), os.Mkdir(below, 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		for _, dir := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
-			for _, cfg := range []Config{{RunAs: "www-data"}, {Untrusted: []string{"www-data"}}} {
-				cfg.StateDir = dir
-				_, err := Open(t.Context(), cfg)
-				if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "www-data"`) {
-					t.Errorf("%s: %v", name, err)
-				}
+		cfg.StateDir = cmp.Or(cfg.StateDir, t.TempDir())
+		for _, who := range []Config{{RunAs: "www-data"}, {Untrusted: []string{"www-data"}}} {
+			cfg.RunAs, cfg.Untrusted = who.RunAs, who.Untrusted
+			f, err := Open(t.Context(), cfg)
+			if err == nil {
+				err = f.Close()
 			}
+			checkReplaceable(t, field, err)
 		}
+	}
+	f := open(t, Config{StateDir: t.TempDir(), Untrusted: []string{"www-data"}})
+	in, err := f.Find(Main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkReplaceable(t, "Desktop.StateDir", in.Start(t.Context(), StartOptions{Desktop: desktop.Config{StateDir: theirs}}))
+}
+
+// checkReplaceable wants the error of a directory that a user could replace, or none if field
+// is empty.
+func checkReplaceable(t *testing.T, field string, err error) {
+	t.Helper()
+	var bad *InvalidError
+	switch {
+	case field == "":
+		if err != nil {
+			t.Error(err)
+		}
+	case !errors.As(err, &bad) || bad.Field != field || !strings.Contains(bad.Reason, `can be changed by user "www-data"`):
+		t.Errorf("%s: %v", field, err)
 	}
 }

@@ -92,6 +92,36 @@ func TestReach(t *testing.T) {
 	}
 }
 
+// TestCheckNotReplaceable has a file and links in directories that the user can change and that
+// the user cannot change.
+func TestCheckNotReplaceable(t *testing.T) {
+	t.Parallel()
+	u := otherUser(t)
+	for name, made := range map[string]struct {
+		owner   uint32
+		mode    os.FileMode
+		refused bool
+	}{
+		"root's":      {0, 0o755, false},
+		"the user's":  {u.Credential.Uid, 0o755, true},
+		"everybody's": {0, 0o777, true},
+		"as /tmp":     {0, 0o777 | os.ModeSticky, false},
+	} {
+		above := t.TempDir()
+		below, link := filepath.Join(above, "below"), filepath.Join(t.TempDir(), "link")
+		err := errors.Join(os.Chown(above, int(made.owner), 0), os.Chmod(above, made.mode), os.Symlink(below, link), os.Mkdir(below, 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
+			err := CheckNotReplaceable(path, User{}, u)
+			if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "`+u.Name+`"`) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 // Another user's child is in a session of its own, so that /dev/tty is not this
 // program's terminal, into which it could type.
 func TestUserTerminal(t *testing.T) {
