@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/x11"
 )
 
 // ActorKind is a kind of actor.
@@ -98,8 +100,9 @@ type Action struct {
 	// has no event.
 	Error string `json:"error,omitempty"`
 
-	person bool // keys and text were removed
-	long   bool // a release of all input, or of control, ends it
+	chord  *x11.Chord // Keys, parsed; nil: not parsed yet
+	person bool       // keys and text were removed
+	long   bool       // a release of all input, or of control, ends it
 }
 
 // Button is a pointer button.

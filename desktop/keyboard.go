@@ -83,7 +83,7 @@ func (d *Desktop) Press(ctx context.Context, p Press) error {
 	if err != nil {
 		return keyError("Keys", err)
 	}
-	return d.act(ctx, "press key", inputLimit, &Action{Name: ActionPress, Keys: chordText(p)}, func(ctx context.Context, s *session) error {
+	return d.act(ctx, "press key", inputLimit, &Action{Name: ActionPress, Keys: chordText(p), chord: &chord}, func(ctx context.Context, s *session) error {
 		release, err := s.hold(ctx, p.Modifiers)
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (in *inputs) key(ctx context.Context, name ActionName, key string, f func(*
 	if err != nil {
 		return keyError("key", err)
 	}
-	return in.act(ctx, name.words(), inputLimit, &Action{Name: name, Keys: key}, func(ctx context.Context, s *session) error {
+	return in.act(ctx, name.words(), inputLimit, &Action{Name: name, Keys: key, chord: &chord}, func(ctx context.Context, s *session) error {
 		return f(s.input.Keyboard, ctx, chord)
 	})
 }

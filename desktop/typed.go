@@ -37,10 +37,10 @@ func ActionFrom(ctx context.Context, a Action) Action {
 	if !a.person {
 		return a
 	}
-	if (a.Name == ActionPress || a.Name == ActionKeyDown) && !modifiesOnly(a.Keys) {
+	if (a.Name == ActionPress || a.Name == ActionKeyDown) && !a.modifiesOnly() {
 		a.Length = 1
 	}
-	a.Keys, a.Text = "", ""
+	a.Keys, a.Text, a.chord = "", "", nil
 	return a
 }
 
@@ -49,8 +49,11 @@ func isPerson(ctx context.Context) bool {
 	return ActorFrom(ctx).Kind == ActorViewer || ctx.Value(personKey{}) != nil
 }
 
-func modifiesOnly(keys string) bool {
-	chord, err := x11.ParseChord(keys)
+func (a *Action) modifiesOnly() bool {
+	if a.chord != nil {
+		return a.chord.ModifiesOnly()
+	}
+	chord, err := x11.ParseChord(a.Keys)
 	return err == nil && chord.ModifiesOnly()
 }
 
