@@ -162,11 +162,11 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 }
 
 // Watch calls f when windows open, close, get the focus or another title: for one window
-// at most four titles a second, and always the last. Watch compares the windows at most 50
-// times a second and, after 100 events in a second, only when that second is over. It does
-// not report what was undone between. f runs on a goroutine of Windows and may use
-// everything here. A second Watch replaces the first. stop does not wait for a call that is
-// running.
+// at most four titles a second, and always the last. After many changes in a second, Watch
+// compares the windows at most 50 times a second, and after 100 events only when that
+// second is over. It does not report what was undone between. f runs on a goroutine of
+// Windows and may use everything here. A second Watch replaces the first. stop does not
+// wait for a call that is running.
 func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
 	w.watcher.Store(&f)
 	return func() { w.watcher.CompareAndSwap(&f, nil) }
@@ -174,15 +174,17 @@ func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
 
 // Bounds of what Watch reports: any program can cause thousands of events.
 const (
-	compareInterval = 20 * time.Millisecond  // the shortest time between two comparisons
 	titleInterval   = 250 * time.Millisecond // the shortest time between two titles of a window
+	quickCompares   = 25                     // in a second, without a pause between them
+	compareInterval = 20 * time.Millisecond  // the shortest time between two comparisons after these
 	mostEvents      = 100                    // in a second, before the next comparison waits for its end
 )
 
 // follow emits the changes of windows until the connection ends.
 func (w *Windows) follow() {
 	s := snapshot{Windows: w, known: make(map[xproto.Window]WindowInfo), renamed: make(map[xproto.Window]time.Time), silent: true}
-	var second time.Time                  // when s.events was last 0
+	var second time.Time // when s.events and compares were last 0
+	compares := 0
 	later := time.NewTimer(titleInterval) // for titles that were held back
 	defer later.Stop()
 	for {
@@ -197,15 +199,19 @@ func (w *Windows) follow() {
 			s.closed(id)
 		}
 		s.compare()
+		compares++
 		s.silent = false
 		if len(s.renamed) > 0 {
 			later.Reset(titleInterval)
 		}
-		pause := max(compareInterval, 4*time.Since(begin))
-		if left := time.Until(second.Add(time.Second)); left <= 0 {
-			second, s.events = time.Now(), 0
-		} else if s.events >= mostEvents {
-			pause = max(pause, left)
+		var pause time.Duration
+		switch left := time.Until(second.Add(time.Second)); {
+		case left <= 0:
+			second, s.events, compares = time.Now(), 0, 0
+		case s.events >= mostEvents:
+			pause = left
+		case compares >= quickCompares:
+			pause = max(compareInterval, 4*time.Since(begin))
 		}
 		select {
 		case <-w.c.done:
