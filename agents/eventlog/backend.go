@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// querier asks a database.
+// querier queries a database.
 type querier interface {
-	// query calls f for each row until it returns false. What scan fills is f's.
+	// query calls f for each row until it returns false. f owns the values that scan stores.
 	query(ctx context.Context, s statement, f func(scan func(...any) error) (bool, error)) error
 }
 
@@ -59,7 +59,7 @@ type backend interface {
 	// shared reports whether other programs write as well.
 	shared() bool
 
-	// uncertain reports whether the outcome of a commit is being found out.
+	// uncertain reports whether the outcome of a commit is not known yet.
 	uncertain() bool
 
 	// corrupt returns the error for an invalid row.
@@ -92,7 +92,7 @@ func column[T any](ctx context.Context, q querier, s statement) (all []T, err er
 // The transaction is to be tried again.
 type retryError struct{ err error }
 
-func (e *retryError) Error() string { return fmt.Sprintf("done again because of: %v", e.err) }
+func (e *retryError) Error() string { return fmt.Sprintf("transaction conflict: %v", e.err) }
 
 func (e *retryError) Unwrap() error { return e.err }
 

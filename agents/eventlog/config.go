@@ -21,7 +21,7 @@ const (
 	Normal
 )
 
-// Config says where a log is and how it is kept.
+// Config configures a [Log].
 type Config struct {
 	// DSN is the path of a file for SQLite, which may begin with "sqlite:", or
 	// the "postgres://" URL of a database that several servers may share. The
@@ -120,8 +120,8 @@ func Secrets(dsn string) []string {
 	return []string{"PGPASSWORD", "PGSSLPASSWORD"}
 }
 
-// parameters are what Postgres's other kind of DSN begins with, which would make
-// a file whose name has the password.
+// parameters begin Postgres's other form of DSN. Taken for a file's name, it would show the
+// password.
 var parameters = []string{"host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "sslmode", "application_name"}
 
 // split returns the Postgres URL or the file that a DSN names; both are "" for a log in

@@ -5,14 +5,14 @@ import (
 	"encoding/base64"
 )
 
-// cutFrom is how many characters of base64 in a row become a blob. Pictures
-// come as such runs, often the same one several times.
-const cutFrom = 64 << 10
+// minRun is the length of a run of base64 above which it becomes a blob. Pictures are such
+// runs, and often repeat.
+const minRun = 64 << 10
 
 // span is a part of a payload.
 type span struct{ from, to int }
 
-// inBase64 says which bytes base64 is made of, but for its padding.
+// inBase64 has the characters of base64 without the padding.
 var inBase64 = func() (in [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
 		in[c] = true
@@ -20,11 +20,10 @@ var inBase64 = func() (in [256]bool) {
 	return in
 }()
 
-// cut finds the runs of base64 that are longer than cutFrom, whatever they are
-// in. A run that long covers one of each cutFrom bytes, so that it is enough to
-// look there; other text ends a look at the next quote or space.
-func cut(payload []byte) (runs []span) {
-	for at := cutFrom - 1; at < len(payload); at += cutFrom {
+// findRuns returns the runs of base64 that are longer than minRun. Such a run covers one of
+// each minRun bytes, so only these are checked.
+func findRuns(payload []byte) (runs []span) {
+	for at := minRun - 1; at < len(payload); at += minRun {
 		if !inBase64[payload[at]] {
 			continue
 		}
@@ -35,16 +34,16 @@ func cut(payload []byte) (runs []span) {
 		for to < len(payload) && inBase64[payload[to]] {
 			to++
 		}
-		if to-from > cutFrom {
+		if to-from > minRun {
 			runs = append(runs, closeRun(payload, from, to))
 		}
-		at += (to - at) / cutFrom * cutFrom // those in the same run
+		at += (to - at) / minRun * minRun // skips the checks within this run
 	}
 	return runs
 }
 
-// closeRun makes a run's length one that base64 can have: with the padding
-// that follows, or without the last characters.
+// closeRun gives a run a length that base64 can have: it adds the padding that follows, or
+// removes the last characters.
 func closeRun(payload []byte, from, to int) span {
 	rest := (to - from) % 4
 	if padding := (4 - rest) % 4; rest >= 2 && bytes.HasPrefix(payload[to:], []byte("==")[:padding]) {
@@ -53,8 +52,8 @@ func closeRun(payload []byte, from, to int) span {
 	return span{from, to - rest}
 }
 
-// decodePiece decodes a run, if encoding it again gives the same characters:
-// the unused bits of its last one are zero. Otherwise the run stays.
+// decodePiece decodes a run. ok is false if encoding the result would not give the same
+// characters, because unused bits of the last one are set.
 func decodePiece(text []byte) (data []byte, ok bool) {
 	data, err := base64.StdEncoding.Strict().AppendDecode(nil, text)
 	return data, err == nil

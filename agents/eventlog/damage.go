@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	walSuffix = "-wal" // behind the name of the database
+	walSuffix = "-wal" // follows the name of the database
 
 	walHead  = 32 // bytes of the file's header
 	walFrame = 24 // bytes of a frame's header
 
-	damagedSuffix = ".damaged" // behind the name of a file that a copy is kept of
-	damagedBytes  = 256 << 20  // of a copy; what is behind them is left out
+	damagedSuffix = ".damaged" // follows the name of a file in the name of its copy
+	damagedBytes  = 256 << 20  // the maximum size of a copy
 )
 
-// missing returns an error if the database is absent or empty while its -wal file
+// checkMissing returns an error if the database is absent or empty while its -wal file
 // has commits: SQLite would create a new database and delete the -wal.
-func missing(path string) error {
+func checkMissing(path string) error {
 	if size, err := sizeOf(path); err != nil || size > 0 {
 		return err
 	}
 	size, err := sizeOf(path + walSuffix)
 	if err == nil && size > 0 {
-		err = &CorruptError{path, fmt.Errorf("%w or is empty, but %s, which belongs to it, is there", fs.ErrNotExist, path+walSuffix)}
+		err = &CorruptError{path, fmt.Errorf("%w or is empty, but %s, which belongs to it, exists", fs.ErrNotExist, path+walSuffix)}
 	}
 	return err
 }
@@ -60,7 +60,7 @@ func reportDamage(path string, logger *slog.Logger) error {
 	if err != nil || !loss.damaged {
 		return err
 	}
-	logger.Error("the event log's write-ahead log is damaged: what it has from there on is lost; "+
+	logger.Error("the event log's write-ahead log is damaged: the commits from there on are lost; "+
 		"check the disk, and restore a backup of the database if sessions lack events",
 		"file", path, "offset", loss.offset, "frames", loss.frames, "transactions", loss.transactions, "copy", keepDamaged(path))
 	return nil
@@ -71,13 +71,13 @@ type walLoss struct {
 	damaged      bool
 	offset       int64 // of the first frame that is damaged; 0: the file's header
 	frames       int   // from there to the end of the last transaction
-	transactions int   // that end behind the damage
+	transactions int   // that end after the damage
 }
 
 // readWAL looks for damage in a -wal file: transactions of the newest generation
-// behind a frame whose checksum is wrong. Without them that frame is the end of
-// the file: older frames are behind it, or the process was killed while it wrote
-// the last transaction. See [the format].
+// after a frame whose checksum is wrong. If there are none, that frame is the end of
+// the file: older frames follow, or the process was killed while it wrote the last
+// transaction. See [the format].
 //
 // [the format]: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 func readWAL(path string) (loss walLoss, err error) {
@@ -89,20 +89,20 @@ func readWAL(path string) (loss walLoss, err error) {
 	r := bufio.NewReaderSize(f, 1<<20)
 	head := make([]byte, walHead)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return loss, atEnd(err)
+		return loss, ignoreEOF(err)
 	}
 	sum := walSum{bigEndian: head[3]&1 == 1}
 	sum.add(head[:24])
-	good := binary.BigEndian.Uint32(head)&^1 == 0x377f0682 && sum.is(head[24:])
+	good := binary.BigEndian.Uint32(head)&^1 == 0x377f0682 && sum.matches(head[24:])
 	salt, size := head[16:24], binary.BigEndian.Uint32(head[8:])
 	if size < 512 || size > 1<<16 || bits.OnesCount32(size) != 1 {
-		loss.damaged = true // where its frames begin is not known
+		loss.damaged = true // the size of a frame is not known
 		return loss, nil
 	}
 	frame := make([]byte, walFrame+int(size))
 	for n, first := 0, 0; ; n++ {
 		if _, err := io.ReadFull(r, frame); err != nil {
-			return loss, atEnd(err)
+			return loss, ignoreEOF(err)
 		}
 		if n == 0 && !good {
 			salt, loss.damaged = bytes.Clone(frame[8:16]), true
@@ -111,7 +111,7 @@ func readWAL(path string) (loss walLoss, err error) {
 		if good {
 			sum.add(frame[:8])
 			sum.add(frame[walFrame:])
-			if good = same && sum.is(frame[16:]); !good {
+			if good = same && sum.matches(frame[16:]); !good {
 				first, loss.offset = n, walHead+int64(n)*int64(len(frame))
 			}
 			continue
@@ -124,15 +124,15 @@ func readWAL(path string) (loss walLoss, err error) {
 	}
 }
 
-// atEnd returns nil for the end of a file.
-func atEnd(err error) error {
+// ignoreEOF returns nil for the end of a file.
+func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
 	}
 	return err
 }
 
-// walSum is the checksum of a -wal file up to some frame.
+// walSum is the checksum of a -wal file up to a frame.
 type walSum struct {
 	bigEndian bool
 	a, b      uint32
@@ -149,19 +149,19 @@ func (s *walSum) add(data []byte) {
 	}
 }
 
-// is reports whether the file has this checksum.
-func (s *walSum) is(stored []byte) bool {
+// matches reports whether the file has this checksum.
+func (s *walSum) matches(stored []byte) bool {
 	return s.a == binary.BigEndian.Uint32(stored) && s.b == binary.BigEndian.Uint32(stored[4:])
 }
 
 // keepDamaged copies a file that is about to be changed, and replaces an earlier
-// copy. It returns the name of the copy, or a text that says why there is none.
+// copy. It returns the name of the copy, or "none: " and the error.
 func keepDamaged(path string) string {
 	name := path + damagedSuffix
 	from, err := os.Open(path)
 	if err == nil {
 		defer from.Close()
-		_ = os.Remove(name) // the copy must not go where a link leads
+		_ = os.Remove(name) // the name may be a link
 		var to *os.File
 		if to, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 			_, err = io.Copy(to, io.LimitReader(from, damagedBytes))

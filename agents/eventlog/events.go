@@ -8,7 +8,7 @@ import (
 
 const (
 	pageEvents = 1000    // of one page
-	pageBytes  = 4 << 20 // of its payloads, but for the last event's
+	pageBytes  = 4 << 20 // of its payloads without the last event's
 )
 
 const (
@@ -72,7 +72,7 @@ func scanRow(stream string, scan func(...any) error) (r row, err error) {
 	return r, err
 }
 
-// unpack fills in the payload.
+// unpack decodes the payload.
 func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
 	payload, err := l.codec.decode(r.stored, r.size, func(h hash) (data []byte, err error) {
 		found, err := one(ctx, q, statement{"select data from blob where hash = $1", []any{h[:]}}, &data)
@@ -88,8 +88,8 @@ func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
 	return r.event, err
 }
 
-// errNoBlob says that a blob is missing. That is so when retention has dropped
-// the event after it was read; otherwise the database is damaged.
+// errNoBlob reports that a blob is missing: retention has dropped the event after it was
+// read, or the database is damaged.
 var errNoBlob = errors.New("a part of a payload is missing")
 
 // page reads a stream's events from the database.
@@ -170,12 +170,12 @@ func (l *Log) Last(ctx context.Context, stream string) (int64, error) {
 			return p.last, nil
 		}
 	}
-	p, err := l.ask(ctx, stream)
+	p, err := l.readPosition(ctx, stream)
 	return p.last, err
 }
 
-// ask asks the database where a stream goes on.
-func (l *Log) ask(ctx context.Context, stream string) (p position, err error) {
+// readPosition reads the position of a stream from the database.
+func (l *Log) readPosition(ctx context.Context, stream string) (p position, err error) {
 	found, err := one(ctx, l.db.reader(), statement{"select id from stream where name = $1", []any{stream}}, &p.id)
 	if err != nil || !found {
 		return p, err
@@ -184,22 +184,22 @@ func (l *Log) ask(ctx context.Context, stream string) (p position, err error) {
 	return p, err
 }
 
-// load makes sure that it is known where a stream goes on.
+// load reads the position of a stream unless it is in memory.
 func (l *Log) load(ctx context.Context, s *stream) error {
 	for {
 		s.mu.Lock()
-		known, heard := s.known, s.heard
+		known, changes := s.known, s.changes
 		s.mu.Unlock()
 		if known {
 			return nil
 		}
-		p, err := l.ask(ctx, s.name)
+		p, err := l.readPosition(ctx, s.name)
 		if err != nil {
 			return err
 		}
 		s.mu.Lock()
-		// What was committed or heard of meanwhile is newer.
-		if !s.known && s.heard == heard {
+		// A position that was published meanwhile is newer.
+		if !s.known && s.changes == changes {
 			s.known, s.pos = true, p
 		}
 		s.mu.Unlock()

@@ -17,8 +17,8 @@ const (
 	formPieces             // pieces of it are blobs
 )
 
-// compressFrom is the size from which payloads are compressed. Most are
-// smaller, and would hardly shrink.
+// compressFrom is the size from which payloads are compressed. Smaller ones would
+// hardly shrink.
 const compressFrom = 1 << 10
 
 // hash names a blob by its content.
@@ -36,8 +36,8 @@ type blob struct {
 	data []byte
 }
 
-// codec turns payloads into what is stored and back. Both coders may be used
-// by any number of goroutines at once.
+// codec converts payloads to their stored form and back. Its methods may be called
+// concurrently.
 type codec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -49,7 +49,7 @@ func newCodec() (*codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(2*maxPayload)) // so that a damaged row cannot take up all
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(2*maxPayload)) // bounds a damaged row
 	if err != nil {
 		return nil, err
 	}
@@ -58,15 +58,15 @@ func newCodec() (*codec, error) {
 
 func (c *codec) close() {
 	c.decoder.Close()
-	_ = c.encoder.Close() // has no stream that could fail
+	_ = c.encoder.Close() // it has no stream
 }
 
 // encode returns what is stored for a payload. The result may share its bytes.
 func (c *codec) encode(payload []byte) stored {
 	s := stored{data: payload}
-	if pieces := cut(payload); len(pieces) > 0 {
+	if pieces := findRuns(payload); len(pieces) > 0 {
 		s.form |= formPieces
-		s.data, s.blobs = takeOut(payload, pieces)
+		s.data, s.blobs = extractBlobs(payload, pieces)
 	}
 	if len(s.data) > compressFrom {
 		packed := c.encoder.EncodeAll(s.data, make([]byte, 0, len(s.data)/2))
@@ -78,14 +78,15 @@ func (c *codec) encode(payload []byte) stored {
 	return s
 }
 
-// takeOut replaces pieces of a payload by their hashes: the text before each,
-// with its length in front, and its blob's hash; then the text that remains.
-func takeOut(payload []byte, pieces []span) (skeleton []byte, blobs []blob) {
+// extractBlobs replaces pieces of a payload by their hashes. The skeleton has, for each
+// piece, the length of the text before it, that text, and the hash. The length of the last
+// text and that text follow.
+func extractBlobs(payload []byte, pieces []span) (skeleton []byte, blobs []blob) {
 	at := 0
 	for _, p := range pieces {
 		data, ok := decodePiece(payload[p.from:p.to])
 		if !ok {
-			continue // looks like base64, and would come back as something else
+			continue // its encoding would differ
 		}
 		b := blob{sha256.Sum256(data), data}
 		skeleton = binary.AppendUvarint(skeleton, uint64(p.from-at))
@@ -100,7 +101,7 @@ func takeOut(payload []byte, pieces []span) (skeleton []byte, blobs []blob) {
 
 var errDamaged = errors.New("a payload cannot be decoded")
 
-// decode is the reverse of encode. The function finds a blob.
+// decode is the reverse of encode. find returns a blob.
 func (c *codec) decode(s stored, size int, find func(hash) ([]byte, error)) ([]byte, error) {
 	data := s.data
 	if s.form&^(formZstd|formPieces) != 0 {
@@ -114,7 +115,7 @@ func (c *codec) decode(s stored, size int, find func(hash) ([]byte, error)) ([]b
 	}
 	if s.form&formPieces != 0 {
 		var err error
-		if data, err = putBack(data, size, find); err != nil {
+		if data, err = insertBlobs(data, size, find); err != nil {
 			return nil, err
 		}
 	}
@@ -127,8 +128,8 @@ func (c *codec) decode(s stored, size int, find func(hash) ([]byte, error)) ([]b
 	return data, nil
 }
 
-// putBack is the reverse of takeOut.
-func putBack(skeleton []byte, size int, find func(hash) ([]byte, error)) ([]byte, error) {
+// insertBlobs is the reverse of extractBlobs.
+func insertBlobs(skeleton []byte, size int, find func(hash) ([]byte, error)) ([]byte, error) {
 	if size < 0 || size > maxPayload {
 		return nil, fmt.Errorf("%w: it cannot have %d bytes", errDamaged, size)
 	}

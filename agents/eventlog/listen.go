@@ -16,8 +16,8 @@ import (
 // all its streams when its connection is back.
 
 const (
-	// pingAfter is how long the listener's connection may be silent before it
-	// is tried.
+	// pingAfter is the time without a notification after which the listener's connection is
+	// checked.
 	pingAfter = 30 * time.Second
 
 	// maxNotified is how many streams a transaction announces by name. If there are
@@ -31,9 +31,9 @@ func (db *postgresDB) channel() string {
 	return name[:min(len(name), 63)]
 }
 
-// connectEar makes the listener's connection. Its lock shows the other servers that this
+// connectListener makes the listener's connection. Its lock shows the other servers that this
 // server is alive.
-func (db *postgresDB) connectEar(ctx context.Context) error {
+func (db *postgresDB) connectListener(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, db.config)
@@ -48,16 +48,16 @@ func (db *postgresDB) connectEar(ctx context.Context) error {
 		_ = conn.Close(ctx)
 		return db.explain(err)
 	}
-	db.ear = conn
+	db.listener = conn
 	return nil
 }
 
-// hear returns the next stream that another server has appended to; "" stands
-// for any. An error means that some may have been missed.
-func (db *postgresDB) hear(ctx context.Context) (stream string, err error) {
+// nextNotification waits for a notification and returns the stream that another server has
+// appended to, or "" for any stream. After an error, notifications may have been missed.
+func (db *postgresDB) nextNotification(ctx context.Context) (stream string, err error) {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, pingAfter)
-		n, err := db.ear.WaitForNotification(quiet)
+		n, err := db.listener.WaitForNotification(quiet)
 		cancel()
 		var timeout net.Error
 		switch {
@@ -81,32 +81,32 @@ func (db *postgresDB) hear(ctx context.Context) (stream string, err error) {
 func (db *postgresDB) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return db.ear.Ping(ctx)
+	return db.listener.Ping(ctx)
 }
 
 // listen passes events that other servers append to the followers in this server.
 func (l *Log) listen(ctx context.Context, db *postgresDB) {
 	wait := 50 * time.Millisecond
 	for ctx.Err() == nil {
-		if db.ear == nil || db.ear.IsClosed() {
-			if err := db.connectEar(ctx); err != nil {
-				l.cfg.Logger.Debug("event log listens to nobody", "error", err)
+		if db.listener == nil || db.listener.IsClosed() {
+			if err := db.connectListener(ctx); err != nil {
+				l.cfg.Logger.Debug("event log cannot receive notifications", "error", err)
 				pause(ctx, wait)
 				wait = min(2*wait, time.Second)
 				continue
 			}
-			db.lost.found()
+			db.outage.finish()
 			l.refresh(ctx, "") // notifications may have been missed
 		}
 		wait = 50 * time.Millisecond
-		stream, err := db.hear(ctx)
+		stream, err := db.nextNotification(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				l.cfg.Logger.Warn("event log lost its connection", "error", err)
 			}
-			db.lost.begin()
+			db.outage.begin()
 			closing, cancel := context.WithTimeout(context.Background(), time.Second)
-			_ = db.ear.Close(closing)
+			_ = db.listener.Close(closing)
 			cancel()
 			continue
 		}
@@ -114,25 +114,25 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 	}
 }
 
-// lostEar records when this server has lost its connection. The other servers may have
+// outage records when this server had no listener's connection. The other servers may have
 // lost theirs at the same time, and need time to show that they are alive.
-type lostEar struct {
-	now  atomic.Bool
-	back atomic.Int64 // when it was found last, in Unix milliseconds; 0: never lost
+type outage struct {
+	now atomic.Bool
+	end atomic.Int64 // the end of the last outage in Unix milliseconds; 0: there was none
 }
 
-// backTime bounds the time in which a server connects again when it can reach Postgres.
-const backTime = 2 * time.Second
+// reconnectTime bounds the time in which a server connects again when it can reach Postgres.
+const reconnectTime = 2 * time.Second
 
-func (e *lostEar) begin() { e.now.Store(true) }
+func (o *outage) begin() { o.now.Store(true) }
 
-func (e *lostEar) found() {
-	e.back.Store(time.Now().UnixMilli())
-	e.now.Store(false)
+func (o *outage) finish() {
+	o.end.Store(time.Now().UnixMilli())
+	o.now.Store(false)
 }
 
-func (e *lostEar) recent() bool {
-	return e.now.Load() || time.Since(time.UnixMilli(e.back.Load())) < backTime
+func (o *outage) recent() bool {
+	return o.now.Load() || time.Since(time.UnixMilli(o.end.Load())) < reconnectTime
 }
 
 func pause(ctx context.Context, wait time.Duration) {
@@ -159,11 +159,11 @@ func (l *Log) refresh(ctx context.Context, name string) {
 func (l *Log) catchUp(ctx context.Context, s *stream) error {
 	for {
 		s.mu.Lock()
-		s.heard++
+		s.changes++
 		known, last := s.known, s.pos.last
 		s.mu.Unlock()
 		if !known {
-			return nil // load sees that heard has changed, and asks again
+			return nil // load sees that changes has changed, and asks again
 		}
 		events, err := l.page(ctx, s.name, last, pageEvents)
 		if err != nil || len(events) == 0 {
@@ -188,7 +188,7 @@ func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error
 	}
 	for {
 		alive, err := db.alive(ctx, instance)
-		if alive || err != nil || !db.lost.recent() {
+		if alive || err != nil || !db.outage.recent() {
 			return alive, err
 		}
 		pause(ctx, 50*time.Millisecond)

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile makes sure that no other server has the file, and returns its path
-// without links. The lock is on a file beside it and not on the file itself:
-// closing any descriptor of that would take SQLite's own locks from it.
+// lockFile locks a file for this server, and returns its path without links. It locks
+// another file beside it, because closing a descriptor of the file itself would release
+// SQLite's own locks.
 func lockFile(file string) (path string, lock *os.File, err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", nil, err
@@ -23,7 +23,7 @@ func lockFile(file string) (path string, lock *os.File, err error) {
 		return "", nil, err
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", nil, &InvalidError{"dsn", fmt.Sprintf("names %s, which is no regular file", path)}
+		return "", nil, &InvalidError{"dsn", fmt.Sprintf("names %s, which is not a regular file", path)}
 	}
 	lock, err = os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -36,14 +36,14 @@ func lockFile(file string) (path string, lock *os.File, err error) {
 		}
 		return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	if err := missing(path); err != nil {
+	if err := checkMissing(path); err != nil {
 		return "", nil, errors.Join(err, unlockFile(lock))
 	}
-	// Who holds it is for people to read.
+	// The error of other servers names this process.
 	if err := lock.Truncate(0); err == nil {
 		_, _ = lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	// Others on the machine have no business in there: prompts, file contents.
+	// The log has prompts and file contents: only this user may read it.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		lock.Close()
@@ -53,12 +53,13 @@ func lockFile(file string) (path string, lock *os.File, err error) {
 	return path, lock, nil
 }
 
-// unlockFile gives a file up. Closing the lock alone would not do: a program that
-// is just being started has it open as well until its exec.
+// unlockFile unlocks a file. To close it is not enough, because a child process has it open
+// until its exec.
 func unlockFile(lock *os.File) error {
 	return errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_UN), lock.Close())
 }
 
+// holder returns the text of an error about the process that has the lock, or "".
 func holder(lock *os.File) string {
 	text, err := io.ReadAll(io.LimitReader(lock, 32))
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
@@ -68,7 +69,7 @@ func holder(lock *os.File) string {
 	return fmt.Sprintf(" is open in process %d", pid)
 }
 
-// realPath is the absolute path without links of a file that need not exist.
+// realPath returns the absolute path without links of a file, which need not exist.
 func realPath(file string) (string, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -82,8 +83,8 @@ func realPath(file string) (string, error) {
 	return path, err
 }
 
-// full tells whether a disk has no space left to speak of.
-func full(folder string) bool {
+// isFull reports whether a disk has less than 1 MiB left.
+func isFull(folder string) bool {
 	var s unix.Statfs_t
 	return folder != "" && unix.Statfs(folder, &s) == nil && s.Bavail*uint64(s.Bsize) < 1<<20
 }

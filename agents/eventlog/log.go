@@ -19,7 +19,7 @@ type Log struct {
 	codec    *codec
 	streams  *streams
 	instance string
-	keeper   *keeper // nil: everything is kept
+	retainer *retainer // nil: everything is kept
 
 	writing sync.Mutex      // held by the goroutine that appends to the database
 	queued  atomic.Int32    // jobs that wait for the writer, or that it has
@@ -69,8 +69,8 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, err
 	}
 	if !cfg.Retention.off() {
-		l.keeper = &keeper{log: l, bounds: cfg.Retention, grown: map[string]bool{}}
-		l.tasks.Go(func() { l.keeper.run(running) })
+		l.retainer = &retainer{log: l, bounds: cfg.Retention, appended: map[string]bool{}}
+		l.tasks.Go(func() { l.retainer.run(running) })
 	}
 	l.tasks.Go(func() { l.write(running) })
 	return l, nil

@@ -38,7 +38,7 @@ type stream struct {
 	mu      sync.Mutex
 	known   bool          // pos is the position in the database
 	pos     position      // of the newest committed event
-	heard   int           // how often others were heard to have appended
+	changes int           // counts changes by other servers and forget
 	tail    []Event       // all up to pos.last
 	before  int64         // the sequence before the tail
 	size    int           // of the tail
@@ -162,7 +162,7 @@ func (m *streams) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.bytes.Add(-int64(s.size))
-	s.heard++ // an answer that the database has given before is outdated
+	s.changes++ // a position that load is reading may be outdated
 	s.known, s.pos, s.tail, s.size = false, position{}, nil, 0
 	s.wake()
 }
@@ -206,7 +206,7 @@ func (m *streams) position(name string) (position, bool) {
 // holds s.mu.
 func (s *stream) append(id, before int64, events []Event, limit int) {
 	for len(events) > 0 && s.known && events[0].Seq <= s.pos.last {
-		before, events = events[0].Seq, events[1:] // seen in the database before
+		before, events = events[0].Seq, events[1:] // load has read them
 	}
 	if len(events) == 0 {
 		return

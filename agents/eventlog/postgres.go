@@ -16,12 +16,10 @@ import (
 )
 
 const (
-	// defaultSchema has our tables, so that others' in the database do not
-	// matter. The DSN's search_path names another one.
+	// defaultSchema is the schema of the tables. The DSN's search_path names another one.
 	defaultSchema = "deskhand"
 
-	// answerTime is how long Postgres may take for what takes no time, before it
-	// counts as gone.
+	// answerTime bounds a statement. After it, Postgres counts as unavailable.
 	answerTime = 30 * time.Second
 )
 
@@ -32,18 +30,18 @@ type postgresDB struct {
 	schema   string
 	instance string
 	pool     *pgxpool.Pool
-	conn     *pgx.Conn // the writer's; nil: to be made
-	ear      *pgx.Conn // the listener's; nil: to be made
-	lost     lostEar
-	away     *absences   // what the writer tells
-	doubtful atomic.Bool // the end of a commit is being found out
+	conn     *pgx.Conn   // the writer's; nil: to be made
+	listener *pgx.Conn   // gets notifications; nil: to be made
+	outage   outage      // of listener
+	away     *absences   // set by the writer
+	unknown  atomic.Bool // the outcome of a commit is not known yet
 	closed   atomic.Bool
 }
 
 func openPostgres(ctx context.Context, dsn, instance string, cfg Config) (*postgresDB, error) {
 	pool, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, &InvalidError{"dsn", fmt.Sprintf("is no Postgres URL: %v", err)} // the library leaves passwords out
+		return nil, &InvalidError{"dsn", fmt.Sprintf("is not a Postgres URL: %v", err)} // the library leaves passwords out
 	}
 	db := &postgresDB{config: pool.ConnConfig, instance: instance}
 	params := db.config.RuntimeParams
@@ -92,7 +90,7 @@ func (db *postgresDB) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return db.connectEar(ctx)
+	return db.connectListener(ctx)
 }
 
 // within does f in a transaction of the writer's connection.
@@ -104,7 +102,7 @@ func (db *postgresDB) within(ctx context.Context, f func(pgx.Tx) error) error {
 	return db.explain(pgx.BeginFunc(ctx, conn, f))
 }
 
-// writer is the connection that writes, made anew when it broke.
+// writer returns the connection that writes. It connects again if that broke.
 func (db *postgresDB) writer(ctx context.Context) (*pgx.Conn, error) {
 	if db.conn != nil && !db.conn.IsClosed() {
 		return db.conn, nil
@@ -121,9 +119,9 @@ func (db *postgresDB) close() error {
 	db.closed.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for _, conn := range []*pgx.Conn{db.conn, db.ear} {
+	for _, conn := range []*pgx.Conn{db.conn, db.listener} {
 		if conn != nil {
-			_ = conn.Close(ctx) // says goodbye; gone it is anyway
+			_ = conn.Close(ctx) // sends a message, which may fail
 		}
 	}
 	db.pool.Close()
@@ -132,7 +130,7 @@ func (db *postgresDB) close() error {
 
 func (db *postgresDB) shared() bool { return true }
 
-func (db *postgresDB) uncertain() bool { return db.doubtful.Load() }
+func (db *postgresDB) uncertain() bool { return db.unknown.Load() }
 
 func (db *postgresDB) corrupt(err error) error { return &CorruptError{Err: err} }
 
@@ -146,18 +144,19 @@ func (db *postgresDB) snapshot(ctx context.Context, f func(querier) error) error
 	}))
 }
 
-// key names something for an advisory lock, which is for a whole database.
+// key returns the name of an advisory lock. Such names are shared by all schemas of a
+// database.
 func (db *postgresDB) key(kind, id string) string {
 	return "deskhand " + db.schema + " " + kind + " " + id
 }
 
-// explain names the errors that callers want to know.
+// explain wraps errors of the database in errors of this package.
 func (db *postgresDB) explain(err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUncertain) {
 		return err
 	}
 	if db.closed.Load() {
-		return ErrClosed // whatever it says
+		return ErrClosed // any error can follow from that
 	}
 	failure, connecting := new(pgconn.PgError), new(pgconn.ConnectError)
 	switch {
@@ -169,8 +168,8 @@ func (db *postgresDB) explain(err error) error {
 	return err
 }
 
-// explainCode is by the numbers of the manual's appendix A, "PostgreSQL Error
-// Codes".
+// explainCode explains an error code (PostgreSQL documentation, appendix A, "PostgreSQL
+// Error Codes").
 func (db *postgresDB) explainCode(code string, err error) error {
 	switch code {
 	case "40001", "40P01", // serialization failure, deadlock
@@ -195,8 +194,8 @@ func (db *postgresDB) explainCode(code string, err error) error {
 	return fmt.Errorf("event log: %w", err)
 }
 
-// broken explains an error of the writer's connection.
-func (db *postgresDB) broken(err error) error {
+// explainWriter explains an error of the writer's connection.
+func (db *postgresDB) explainWriter(err error) error {
 	explained := db.explain(err)
 	if err == nil || db.conn == nil || !db.conn.IsClosed() || errors.Is(explained, ErrUnavailable) {
 		return explained
@@ -204,7 +203,7 @@ func (db *postgresDB) broken(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// postgresMigrator is a transaction in our schema.
+// postgresMigrator is a transaction in the schema.
 type postgresMigrator struct {
 	tx     pgx.Tx
 	schema string
@@ -232,7 +231,7 @@ func (m postgresMigrator) run(ctx context.Context, script string) error {
 			return err
 		}
 	}
-	// The simple protocol takes several statements at once.
+	// The simple protocol takes several statements.
 	_, err := m.tx.Conn().PgConn().Exec(ctx, script).ReadAll()
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresQuerier asks by way of a connection, a transaction or the pool.
+// postgresQuerier queries a connection, a transaction or the pool.
 type postgresQuerier struct {
 	db *postgresDB
 	by interface {
@@ -18,16 +18,16 @@ type postgresQuerier struct {
 	}
 }
 
-// query asks again if the connection broke while it was idle in the pool, as all
+// query tries again if the connection broke while it was idle in the pool, as all
 // connections do when Postgres restarts.
 func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
-	told := false
+	called := false
 	err := q.ask(ctx, s, func(scan func(...any) error) (bool, error) {
-		told = true
+		called = true
 		return f(scan)
 	})
 	connecting := new(pgconn.ConnectError)
-	if q.by != q.db.pool || told || !errors.Is(err, ErrUnavailable) || errors.As(err, &connecting) {
+	if q.by != q.db.pool || called || !errors.Is(err, ErrUnavailable) || errors.As(err, &connecting) {
 		return err
 	}
 	q.db.pool.Reset()
@@ -54,11 +54,10 @@ func (q postgresQuerier) ask(ctx context.Context, s statement, f func(func(...an
 	return q.explain(ctx, rows.Err())
 }
 
-// explain makes ErrUnavailable of what a reader gets when its connection
-// breaks.
+// explain returns ErrUnavailable if a reader's connection broke.
 func (q postgresQuerier) explain(ctx context.Context, err error) error {
 	explained := q.db.explain(err)
-	if err == nil || ctx.Err() != nil || explained != err { //nolint:errorlint // the very same
+	if err == nil || ctx.Err() != nil || explained != err { //nolint:errorlint // the same value
 		return explained
 	}
 	if failure := new(pgconn.PgError); errors.As(err, &failure) {
@@ -71,8 +70,8 @@ func (q postgresQuerier) explain(ctx context.Context, err error) error {
 type postgresTx struct {
 	db     *postgresDB
 	conn   *pgx.Conn
-	id     string // of the transaction, with which its end can be found out
-	asked  bool   // the id is known, or there is none
+	id     string // of the transaction, for status
+	hasID  bool   // id was read; it is "" if nothing was written
 	closed bool
 }
 
@@ -83,15 +82,15 @@ func (db *postgresDB) begin(ctx context.Context) (transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each statement is to see what others have committed when it begins.
+	// Each statement sees all commits before it.
 	if _, err := conn.Exec(ctx, "begin isolation level read committed"); err != nil {
-		return nil, db.broken(err)
+		return nil, db.explainWriter(err)
 	}
 	return &postgresTx{db: db, conn: conn}, nil
 }
 
 func (tx *postgresTx) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
-	return tx.db.broken(postgresQuerier{tx.db, tx.conn}.query(ctx, s, f))
+	return tx.db.explainWriter(postgresQuerier{tx.db, tx.conn}.query(ctx, s, f))
 }
 
 // exec sends all statements at once.
@@ -105,14 +104,14 @@ func (tx *postgresTx) exec(ctx context.Context, all []statement) error {
 	for _, s := range all {
 		batch.Queue(s.sql, s.args...)
 	}
-	return tx.db.broken(tx.conn.SendBatch(ctx, batch).Close())
+	return tx.db.explainWriter(tx.conn.SendBatch(ctx, batch).Close())
 }
 
 func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	tag, err := tx.conn.Exec(ctx, s.sql, s.args...)
-	return tag.RowsAffected(), tx.db.broken(err)
+	return tag.RowsAffected(), tx.db.explainWriter(err)
 }
 
 // position locks the stream's row. The next transaction that appends to the stream, of any
@@ -147,13 +146,13 @@ func (tx *postgresTx) newestProcess(ctx context.Context, stream, server string, 
 		}
 		err = tx.conn.SendBatch(ctx, batch).Close()
 		if !errors.Is(err, pgx.ErrNoRows) {
-			return p, newest, tx.db.broken(err)
+			return p, newest, tx.db.explainWriter(err)
 		}
 		if !wait { // another server may be inserting the row
 			return p, nil, errTaken
 		}
 		if _, err := tx.conn.Exec(ctx, "insert into stream (name) values ($1) on conflict (name) do nothing", stream); err != nil {
-			return p, nil, tx.db.broken(err)
+			return p, nil, tx.db.explainWriter(err)
 		}
 	}
 	return p, nil, &retryError{fmt.Errorf("stream %.100q was deleted meanwhile", stream)}
@@ -189,21 +188,21 @@ func (tx *postgresTx) finish(ctx context.Context, all []statement, streams []str
 	}
 	batch.Queue(selectNumber).QueryRow(func(row pgx.Row) error { return row.Scan(&tx.id) })
 	err := tx.conn.SendBatch(ctx, batch).Close()
-	tx.asked = err == nil
-	return tx.db.broken(err)
+	tx.hasID = err == nil
+	return tx.db.explainWriter(err)
 }
 
-// selectNumber is empty as long as nothing was written.
+// selectNumber selects "" as long as nothing was written.
 const selectNumber = "select coalesce(pg_current_xact_id_if_assigned()::text, '')"
 
-// commit commits. When the connection breaks meanwhile, only Postgres knows
-// what became of it, so it is asked as soon as it can be.
+// commit commits. If the connection breaks meanwhile, it asks Postgres for the outcome as
+// soon as Postgres can be reached.
 func (tx *postgresTx) commit(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if !tx.asked {
+	if !tx.hasID {
 		if err := tx.conn.QueryRow(bounded, selectNumber).Scan(&tx.id); err != nil {
-			return tx.db.broken(err)
+			return tx.db.explainWriter(err)
 		}
 	}
 	tag, err := tx.conn.Exec(bounded, "commit")
@@ -214,21 +213,22 @@ func (tx *postgresTx) commit(ctx context.Context) error {
 		tx.closed = true
 		return nil
 	case !tx.conn.IsClosed():
-		return tx.db.broken(err)
+		return tx.db.explainWriter(err)
 	case tx.id == "":
-		return tx.db.broken(err) // nothing was written
+		return tx.db.explainWriter(err) // nothing was written
 	}
 	tx.closed = true
-	tx.db.doubtful.Store(true)
+	tx.db.unknown.Store(true)
 	defer func() {
-		tx.db.doubtful.Store(false)
+		tx.db.unknown.Store(false)
 		tx.db.away.back()
 	}()
-	return tx.findOut(ctx, err)
+	return tx.awaitOutcome(ctx, err)
 }
 
-// findOut asks what became of the transaction until it knows.
-func (tx *postgresTx) findOut(ctx context.Context, why error) error {
+// awaitOutcome asks Postgres for the outcome of the transaction until it is known or ctx
+// ends.
+func (tx *postgresTx) awaitOutcome(ctx context.Context, why error) error {
 	old := tx.conn.PgConn().PID()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -248,7 +248,7 @@ func (tx *postgresTx) findOut(ctx context.Context, why error) error {
 	}
 }
 
-// status is "committed", "aborted", or something else as long as that is open.
+// status returns "committed", "aborted", or another text while the outcome is open.
 func (tx *postgresTx) status(ctx context.Context, old uint32) (status string) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -263,7 +263,7 @@ func (tx *postgresTx) status(ctx context.Context, old uint32) (status string) {
 		err = conn.QueryRow(ctx, "select coalesce(pg_xact_status($1::text::xid8), 'aborted')", tx.id).Scan(&status)
 	}
 	if failure := new(pgconn.PgError); errors.As(err, &failure) && failure.Code == "22023" {
-		return "aborted" // it is of a time that this database has not seen
+		return "aborted" // the id is later than any of this database
 	}
 	return status
 }

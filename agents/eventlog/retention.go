@@ -10,46 +10,47 @@ import (
 // wait for long.
 const dropChunk = 1000
 
-// keeper enforces Config.Retention.
-type keeper struct {
+// retainer enforces Config.Retention.
+type retainer struct {
 	log    *Log
 	bounds Retention
 
-	mu    sync.Mutex
-	grown map[string]bool // the streams that were appended to since the last look
+	mu       sync.Mutex
+	appended map[string]bool // the streams that were appended to since the last trim
 }
 
-// note remembers that a stream has grown. A nil keeper has nothing to do.
-func (k *keeper) note(stream string) {
-	if k != nil {
-		k.mu.Lock()
-		k.grown[stream] = true
-		k.mu.Unlock()
+// onAppend marks a stream for the next trim. r may be nil.
+func (r *retainer) onAppend(stream string) {
+	if r != nil {
+		r.mu.Lock()
+		r.appended[stream] = true
+		r.mu.Unlock()
 	}
 }
 
 // run trims all streams at first and when some events may have become too old, and
-// otherwise the streams that have grown. It tidies the records of processes less often.
-func (k *keeper) run(ctx context.Context) {
-	tick := time.NewTicker(k.bounds.Interval)
+// otherwise the streams that were appended to. It removes the records of processes less
+// often.
+func (r *retainer) run(ctx context.Context) {
+	tick := time.NewTicker(r.bounds.Interval)
 	defer tick.Stop()
-	aging := max(k.bounds.Interval, k.bounds.Age/24)
-	var all, tidied time.Time // when all streams were looked after, and the records of processes
+	aging := max(r.bounds.Interval, r.bounds.Age/24)
+	var trimmed, removed time.Time // all streams, and the records of processes
 	for {
-		whole := all.IsZero() || k.bounds.Age > 0 && time.Since(all) >= aging
-		err := k.look(ctx, whole)
-		if err == nil && (whole || time.Since(tidied) >= tidyEvery) {
-			err = k.tidy(ctx)
-			tidied = time.Now()
+		all := trimmed.IsZero() || r.bounds.Age > 0 && time.Since(trimmed) >= aging
+		err := r.trimStreams(ctx, all)
+		if err == nil && (all || time.Since(removed) >= removeEvery) {
+			err = r.removeProcesses(ctx)
+			removed = time.Now()
 		}
 		if err != nil {
-			k.log.cfg.Logger.Warn("event log keeps more than it should", "error", err)
-		} else if whole {
-			all = time.Now()
+			r.log.cfg.Logger.Warn("event log could not enforce its retention", "error", err)
+		} else if all {
+			trimmed = time.Now()
 		}
 		select {
 		case <-tick.C:
-		case <-k.log.closing:
+		case <-r.log.closing:
 			return
 		case <-ctx.Done():
 			return
@@ -57,16 +58,17 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-func (k *keeper) look(ctx context.Context, whole bool) error {
-	k.mu.Lock()
-	grown := k.grown
-	k.grown = map[string]bool{}
-	k.mu.Unlock()
-	if !whole {
-		for name := range grown {
-			p, err := k.log.ask(ctx, name)
+// trimStreams trims all streams, or the streams that were appended to.
+func (r *retainer) trimStreams(ctx context.Context, all bool) error {
+	r.mu.Lock()
+	appended := r.appended
+	r.appended = map[string]bool{}
+	r.mu.Unlock()
+	if !all {
+		for name := range appended {
+			p, err := r.log.readPosition(ctx, name)
 			if err == nil && p.id != 0 {
-				err = k.trim(ctx, p.id)
+				err = r.trim(ctx, p.id)
 			}
 			if err != nil {
 				return err
@@ -75,12 +77,12 @@ func (k *keeper) look(ctx context.Context, whole bool) error {
 		return nil
 	}
 	for last := int64(0); ; {
-		ids, err := column[int64](ctx, k.log.db.reader(), statement{"select id from stream where id > $1 order by id limit 500", []any{last}})
+		ids, err := column[int64](ctx, r.log.db.reader(), statement{"select id from stream where id > $1 order by id limit 500", []any{last}})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
 		for _, id := range ids {
-			if err := k.trim(ctx, id); err != nil {
+			if err := r.trim(ctx, id); err != nil {
 				return err
 			}
 		}
@@ -89,20 +91,20 @@ func (k *keeper) look(ctx context.Context, whole bool) error {
 }
 
 // trim drops the events of a stream that exceed the bounds.
-func (k *keeper) trim(ctx context.Context, stream int64) error {
-	upTo, err := k.excess(ctx, stream)
+func (r *retainer) trim(ctx context.Context, stream int64) error {
+	upTo, err := r.lastExcess(ctx, stream)
 	if err != nil || upTo == 0 {
 		return err
 	}
 	for {
 		var first int64
-		found, err := one(ctx, k.log.db.reader(),
+		found, err := one(ctx, r.log.db.reader(),
 			statement{"select seq from event where stream = $1 order by seq limit 1", []any{stream}}, &first)
 		if err != nil || !found || first > upTo {
 			return err
 		}
 		chunk := min(upTo, first+dropChunk-1)
-		err = k.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error {
+		err = r.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error {
 			return drop(ctx, tx, stream, chunk)
 		}})
 		if err != nil {
@@ -111,33 +113,33 @@ func (k *keeper) trim(ctx context.Context, stream int64) error {
 	}
 }
 
-// excess returns the sequence of the newest event that exceeds the bounds, or 0.
-func (k *keeper) excess(ctx context.Context, stream int64) (upTo int64, err error) {
-	q := k.log.db.reader()
+// lastExcess returns the sequence of the newest event that exceeds the bounds, or 0.
+func (r *retainer) lastExcess(ctx context.Context, stream int64) (upTo int64, err error) {
+	q := r.log.db.reader()
 	var last int64
 	if _, err := one(ctx, q, statement{selectLast, []any{stream}}, &last); err != nil {
 		return 0, err
 	}
-	if n := k.bounds.Events; n > 0 {
+	if n := r.bounds.Events; n > 0 {
 		upTo = max(last-int64(n), 0)
 	}
-	if k.bounds.Bytes > 0 {
+	if r.bounds.Bytes > 0 {
 		var total int64
 		s := statement{"select seq, size from event where stream = $1 order by seq desc", []any{stream}}
 		err := q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 			var seq, size int64
 			err := scan(&seq, &size)
-			if total += size; total > k.bounds.Bytes {
+			if total += size; total > r.bounds.Bytes {
 				upTo = max(upTo, seq)
 			}
-			return total <= k.bounds.Bytes, err
+			return total <= r.bounds.Bytes, err
 		})
 		if err != nil {
 			return 0, err
 		}
 	}
-	if k.bounds.Age > 0 {
-		young := time.Now().Add(-k.bounds.Age)
+	if r.bounds.Age > 0 {
+		young := time.Now().Add(-r.bounds.Age)
 		s := statement{"select seq, at from event where stream = $1 order by seq", []any{stream}}
 		err := q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 			var seq, at int64

@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// migrations has a folder for each database with numbered files. Each one is
-// run once, in a transaction with the number's entry; a file that was released
-// never changes.
+// migrations has a folder for each database with numbered scripts. Each script is run once,
+// in a transaction with the change of the version. Released scripts do not change.
 //
 //go:embed migrations
 var migrations embed.FS
@@ -46,8 +45,8 @@ func migrationsFor(database string) ([]migration, error) {
 
 // migrator is a database in a transaction.
 type migrator interface {
-	// version is the schema's: 0 in a database that is empty, and -1 in one that
-	// has something else.
+	// version returns the version of the schema, 0 for an empty database, and -1 for a
+	// database that is not an event log.
 	version(ctx context.Context) (int, error)
 	run(ctx context.Context, script string) error
 }

@@ -25,11 +25,10 @@ import (
 const applicationID = 0x646b686c
 
 // checkTime bounds how long a file is checked for damage when it is opened.
-// What is not reached by then is found when it is read.
+// Damage that is not found in that time is found when it is read.
 const checkTime = 3 * time.Second
 
-// sqliteDB is a file, or memory: one connection that writes, and some that
-// read what is committed meanwhile.
+// sqliteDB is a file, or memory, with one connection that writes and several that read.
 type sqliteDB struct {
 	path    string // empty: in memory
 	lock    *os.File
@@ -85,7 +84,7 @@ func openSQLite(ctx context.Context, file string, cfg Config) (*sqliteDB, error)
 	return db, nil
 }
 
-// sqliteName is the database as the driver wants it named.
+// sqliteName returns the data source name for the driver.
 func sqliteName(path string, cfg Config) string {
 	if path == "" {
 		// Shared by the connections that name it, until the last one is closed.
@@ -95,8 +94,7 @@ func sqliteName(path string, cfg Config) string {
 	if cfg.Synchronous == Normal {
 		synchronous = "NORMAL"
 	}
-	// A commit writes each page that it touches whole, and most of what it touches
-	// is small.
+	// A commit writes whole pages, and most rows are small.
 	return fmt.Sprintf("file:%s?_pragma=page_size(2048)&_pragma=busy_timeout(%d)&_pragma=synchronous(%s)&_pragma=journal_size_limit(67108864)",
 		(&url.URL{Path: path}).EscapedPath(), max(cfg.BusyTimeout.Milliseconds(), 1), synchronous)
 }
@@ -150,13 +148,13 @@ func (db *sqliteDB) migrate(ctx context.Context, all []migration, name string) e
 		err = m.run(ctx, "commit")
 	}
 	if err != nil {
-		_ = m.run(ctx, "rollback") // may have happened
+		_ = m.run(ctx, "rollback") // fails if SQLite has rolled back
 	}
 	return err
 }
 
-// journal turns the write-ahead log on, which the file remembers: readers and
-// the writer do not wait for each other.
+// journal turns the write-ahead log on. Then readers and the writer do not wait for each
+// other.
 func (db *sqliteDB) journal(ctx context.Context) error {
 	if db.path == "" {
 		return nil
@@ -229,10 +227,10 @@ func (db *sqliteDB) snapshot(ctx context.Context, f func(querier) error) error {
 	return errors.Join(err, db.explain(tx.Rollback()))
 }
 
-// explain names the errors that callers want to know.
+// explain wraps errors of the database in errors of this package.
 func (db *sqliteDB) explain(err error) error {
 	if err != nil && db.closed.Load() {
-		return ErrClosed // whatever it says
+		return ErrClosed // any error can follow from that
 	}
 	failure := new(sqlite.Error)
 	if !errors.As(err, &failure) {
@@ -249,9 +247,8 @@ func (db *sqliteDB) explain(err error) error {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%w: %s: %w", ErrBusy, path, err)
 	case sqlite3.SQLITE_IOERR:
-		// The disk may be full where SQLite does not expect it to be: in the file
-		// that its connections share.
-		if full(filepath.Dir(path)) {
+		// SQLite reports a full disk so if it concerns the file that its connections share.
+		if isFull(filepath.Dir(path)) {
 			return fmt.Errorf("%w: %s: %w", ErrFull, path, err)
 		}
 	}
@@ -287,8 +284,8 @@ func (m sqliteMigrator) run(ctx context.Context, script string) error {
 	return err
 }
 
-// prepared keeps the statements of a connection, or of several. There are as
-// many as the program has.
+// prepared caches the prepared statements of a connection, a transaction or a pool. Their
+// number is that of the statements in this package.
 type prepared struct {
 	on preparer
 
@@ -314,8 +311,8 @@ func (p *prepared) get(query string) (*sql.Stmt, error) {
 	if p.all == nil {
 		return nil, ErrClosed
 	}
-	// The statement is for all callers to come, so no caller's context ends it.
-	s, err := p.on.PrepareContext(context.Background(), plain(query))
+	// Later callers use the statement, so it must not end with this caller's context.
+	s, err := p.on.PrepareContext(context.Background(), positional(query))
 	if err == nil {
 		p.all[query] = s
 	}
@@ -331,9 +328,9 @@ func (p *prepared) close() {
 	p.all = nil
 }
 
-// plain replaces $1, $2... by ? when they come in that order, because the
-// driver looks names up one by one.
-func plain(query string) string {
+// positional replaces $1, $2... by ? if they have that order, because the driver searches
+// for names one by one.
+func positional(query string) string {
 	var b strings.Builder
 	for n, rest := 1, query; ; n++ {
 		before, after, found := strings.Cut(rest, "$")

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// sqliteQuerier asks by way of some statements.
+// sqliteQuerier queries with prepared statements.
 type sqliteQuerier struct {
 	db *sqliteDB
 	by *prepared
@@ -20,7 +20,7 @@ func (q sqliteQuerier) query(ctx context.Context, s statement, f func(func(...an
 	if err != nil {
 		return q.db.explain(err)
 	}
-	defer func() { _ = rows.Close() }() // the error is that of rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err returns the error
 	for rows.Next() {
 		more, err := f(rows.Scan)
 		if err != nil {

@@ -329,7 +329,7 @@ func (g *group) publish() {
 	for name, events := range byStream {
 		p := g.positions[name]
 		g.log.streams.publish(name, p.id, p.before, events)
-		g.log.keeper.note(name)
+		g.log.retainer.onAppend(name)
 		if f := g.log.cfg.Grown; f != nil {
 			f(name, p.before, p.last)
 		}

@@ -1,7 +1,9 @@
 package opencomputer
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -29,19 +31,22 @@ type Options struct {
 
 // WithDefaults returns the options with defaults in place of zero fields.
 func (o Options) WithDefaults() Options {
-	if o.Agent == "" {
-		o.Agent = DefaultAgent
+	o.Agent = cmp.Or(o.Agent, DefaultAgent)
+	if o.Agent == DefaultAgent {
+		o.Model = cmp.Or(o.Model, DefaultModel)
 	}
-	if o.Model == "" && o.Agent == DefaultAgent {
-		o.Model = DefaultModel
-	}
-	if o.PermissionMode == "" {
-		o.PermissionMode = DefaultPermissionMode
-	}
-	if o.MaxTurns == 0 {
-		o.MaxTurns = DefaultMaxTurns
-	}
+	o.PermissionMode = cmp.Or(o.PermissionMode, DefaultPermissionMode)
+	o.MaxTurns = cmp.Or(o.MaxTurns, DefaultMaxTurns)
 	return o
+}
+
+// claudeOptions are the options in _meta for Claude's adapter.
+type claudeOptions struct {
+	AllowedTools    []string `json:"allowedTools,omitzero"`
+	DisallowedTools []string `json:"disallowedTools,omitzero"`
+	MaxTurns        int      `json:"maxTurns"`
+	Resume          string   `json:"resume,omitempty"`
+	SystemPrompt    string   `json:"systemPrompt,omitempty"`
 }
 
 // MetaOf returns the _meta of session/new for Claude's adapter. It has the options that ACP
@@ -51,53 +56,29 @@ func MetaOf(o Options) (meta json.RawMessage, missed []string) {
 	if o.Agent != DefaultAgent {
 		return nil, o.beyondACP()
 	}
-	options := map[string]any{"maxTurns": o.MaxTurns}
-	for name, value := range map[string]any{
-		"systemPrompt": o.SystemPrompt, "allowedTools": o.AllowedTools, "disallowedTools": o.DisallowedTools, "resume": o.Resume,
-	} {
-		switch v := value.(type) {
-		case string:
-			if v != "" {
-				options[name] = v
-			}
-		case []string:
-			if v != nil {
-				options[name] = v
-			}
-		}
-	}
-	meta, err := json.Marshal(map[string]any{"claudeCode": map[string]any{"options": options, "emitRawSDKMessages": true}})
-	if err != nil {
-		return nil, o.beyondACP() // text and numbers always can be
-	}
+	options := claudeOptions{o.AllowedTools, o.DisallowedTools, o.MaxTurns, o.Resume, o.SystemPrompt}
+	meta, _ = json.Marshal(object{"claudeCode": object{"options": options, "emitRawSDKMessages": true}}) // text and numbers
 	return meta, nil
 }
 
 // beyondACP returns the names of the options that were set and that ACP does not have.
 func (o Options) beyondACP() []string {
-	var names []string
-	for name, given := range map[string]bool{
+	return names(map[string]bool{
 		"systemPrompt": o.SystemPrompt != "", "allowedTools": o.AllowedTools != nil, "disallowedTools": o.DisallowedTools != nil,
 		"maxTurns": o.MaxTurns != 0 && o.MaxTurns != DefaultMaxTurns, "resume": o.Resume != "",
-	} {
-		if given {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	})
+}
+
+// names returns the names that are set.
+func names(set map[string]bool) []string {
+	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
+	return slices.Sorted(maps.Keys(set))
 }
 
 // Late returns the names of the options that are set and that cannot be changed after a
 // session was made.
 func (o Options) Late() []string {
-	names := o.beyondACP()
-	if o.Cwd != "" {
-		names = append(names, "cwd")
-	}
-	if o.MCPServers != nil {
-		names = append(names, "mcpServers")
-	}
-	slices.Sort(names)
-	return names
+	late := append(o.beyondACP(), names(map[string]bool{"cwd": o.Cwd != "", "mcpServers": o.MCPServers != nil})...)
+	slices.Sort(late)
+	return late
 }

@@ -98,7 +98,7 @@ func TestGolden(t *testing.T) {
 }
 
 // TestBounds applies messages of an agent that ends neither texts nor calls. The memory of
-// the state stays bounded, and everything is told.
+// the state stays bounded, and every text and result is emitted.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, update := range map[string]string{
@@ -108,7 +108,7 @@ func TestBounds(t *testing.T) {
 		"contents": `{"sessionUpdate":"tool_call","toolCallId":"%d","content":[` + strings.Repeat("{},", 1<<13) + `{}]}`,
 	} {
 		var s opencomputer.State
-		told := 0
+		emitted := 0
 		updates := 150
 		if name == "calls" {
 			updates = 1200
@@ -118,22 +118,22 @@ func TestBounds(t *testing.T) {
 			e := eventlog.Event{Process: "life", Dir: eventlog.Agent, Kind: "session/update", Payload: []byte(`{"params":{"update":` + payload + `}}`)}
 			for _, line := range s.Apply(e) {
 				if strings.Contains(string(line), `"tool_result"`) || strings.Contains(string(line), `"text":"x`) {
-					told++
+					emitted++
 				}
 			}
 		}
-		if told < 20 {
-			t.Errorf("%s: %d are told before an end", name, told)
+		if emitted < 20 {
+			t.Errorf("%s: %d are emitted before the end", name, emitted)
 		}
 	}
 }
 
-// check holds a line to what is promised of all, and counts the ends of turns.
+// check checks what the package promises of each line, and counts the ends of turns.
 func check(t *testing.T, line []byte, open map[string]bool) (ends int) {
 	t.Helper()
 	var m struct {
 		Type    string
-		Message json.RawMessage // of error it is text
+		Message json.RawMessage // a text if Type is error
 	}
 	var said struct {
 		Content []struct {
@@ -186,7 +186,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// FuzzApply has anything in a log.
+// FuzzApply applies invalid entries.
 func FuzzApply(f *testing.F) {
 	for _, file := range logFiles(f) {
 		for _, e := range entries(f, file) {

@@ -25,28 +25,28 @@ type State struct {
 
 	begun     bool     // init was sent in this turn's process
 	text      []string // of the message that may continue
-	mind      []string // of the thought that may continue
-	textBytes int      // of text and mind
-	said      string   // the last message of the turn, for its result
+	thought   []string // of the thought that may continue
+	textBytes int      // of text and thought
+	message   string   // the last message of the turn, for its result
 	calls     map[string]*call
 	order     []string
 	open      int      // bytes of calls, as call.size has them
-	turns     []string // requests of prompts that run
+	turns     []string // the requests of the open prompts
 
 	out [][]byte
 }
 
-// call is a tool call that runs.
+// call is an open tool call.
 type call struct {
-	title  string
-	input  json.RawMessage
-	output []json.RawMessage
-	raw    json.RawMessage
-	told   bool
-	bytes  int // counted in State.open
+	title   string
+	input   json.RawMessage
+	output  []json.RawMessage
+	raw     json.RawMessage
+	emitted bool
+	bytes   int // counted in State.open
 }
 
-// Limits of what a State holds. A text beyond maxText goes on in another message, and the
+// Limits of what a State holds. A text beyond maxText continues in another message, and the
 // oldest calls beyond the others end.
 const (
 	maxText      = 1 << 20
@@ -84,23 +84,23 @@ func (s *State) Apply(e eventlog.Event) [][]byte {
 	switch e.Kind {
 	case "session/new":
 		var p struct{ Cwd string }
-		_ = json.Unmarshal(env.Params, &p) // a session without one has none
+		_ = json.Unmarshal(env.Params, &p) // a missing cwd is empty
 		s.cwd = p.Cwd
 	case "response:session/new":
-		s.made(env)
+		s.created(env)
 	case KindConfigured:
-		s.tell(object{"type": "configured", "notApplied": env.Params})
+		s.emit(object{"type": "configured", "notApplied": env.Params})
 	case "session/restored":
 		s.begun = false
 	case "session/prompt":
 		if len(s.turns) == 0 {
-			s.said = ""
+			s.message = ""
 		}
 		s.turns = append(s.turns, e.Process+" "+string(env.ID))
 	case "response:session/prompt":
 		s.finish(e.Process+" "+string(env.ID), env)
 	case rawMethod:
-		s.pass(env)
+		s.forward(env)
 	case "session/request_permission":
 		var p struct {
 			ToolCall json.RawMessage `json:"toolCall"`
@@ -112,34 +112,32 @@ func (s *State) Apply(e eventlog.Event) [][]byte {
 		if e.Dir == eventlog.Agent && !s.raw {
 			s.update(env)
 		}
-	case "_adapter/agent_exited":
-		s.exited()
-	case "session/ended":
+	case "_adapter/agent_exited", "session/ended":
 		s.exited()
 	}
 	return s.out
 }
 
-func (s *State) tell(o object) {
+func (s *State) emit(o object) {
 	line, err := json.Marshal(o)
-	if err == nil { // all of it was JSON before
+	if err == nil { // all members were decoded from JSON
 		s.out = append(s.out, line)
 	}
 }
 
-func (s *State) made(env envelope) {
+func (s *State) created(env envelope) {
 	if env.Error != nil {
-		s.tell(object{"type": "error", "message": env.Error.Message})
+		s.emit(object{"type": "error", "message": env.Error.Message})
 		return
 	}
 	var r struct{ SessionID string }
-	_ = json.Unmarshal(env.Result, &r) // an agent that does not say has none
+	_ = json.Unmarshal(env.Result, &r) // a missing id is empty
 	s.native = r.SessionID
-	s.tell(object{"type": "ready"})
+	s.emit(object{"type": "ready"})
 }
 
-// pass passes a message of the SDK on.
-func (s *State) pass(env envelope) {
+// forward returns a message of the SDK unchanged.
+func (s *State) forward(env envelope) {
 	var p struct {
 		Message json.RawMessage `json:"message"`
 	}
@@ -150,11 +148,11 @@ func (s *State) pass(env envelope) {
 	s.out = append(s.out, slices.Clone(p.Message))
 }
 
-// finish is the end of a turn.
+// finish applies the response to a prompt.
 func (s *State) finish(key string, env envelope) {
 	at := slices.Index(s.turns, key)
 	if at < 0 {
-		return // it was ended with its process
+		return // the end of the process has ended the turn
 	}
 	s.turns = slices.Delete(s.turns, at, at+1)
 	s.closeAll()
@@ -162,46 +160,46 @@ func (s *State) finish(key string, env envelope) {
 		StopReason string          `json:"stopReason"`
 		Usage      json.RawMessage `json:"usage"`
 	}
-	_ = json.Unmarshal(env.Result, &r) // an error has none
+	_ = json.Unmarshal(env.Result, &r) // missing members are empty
 	if env.Error != nil {
 		if !s.raw {
-			s.tell(s.mark(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "result": env.Error.Message}))
+			s.emit(s.synthetic(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "result": env.Error.Message}))
 		}
-		s.tell(object{"type": "error", "message": env.Error.Message})
+		s.emit(object{"type": "error", "message": env.Error.Message})
 	} else if !s.raw {
-		o := object{"type": "result", "subtype": "success", "is_error": false, "result": s.said, "stop_reason": r.StopReason}
+		o := object{"type": "result", "subtype": "success", "is_error": false, "result": s.message, "stop_reason": r.StopReason}
 		if r.StopReason == "max_turn_requests" {
 			o["subtype"], o["is_error"] = "error_max_turns", true
 		}
 		if r.Usage != nil {
 			o["usage"] = r.Usage
 		}
-		s.tell(s.mark(o))
+		s.emit(s.synthetic(o))
 	}
 	if r.StopReason == "cancelled" {
-		s.tell(object{"type": "interrupted"})
+		s.emit(object{"type": "interrupted"})
 	}
-	s.tell(object{"type": "turn_complete", "claude_session_id": s.native})
+	s.emit(object{"type": "turn_complete", "claude_session_id": s.native})
 }
 
-// mark makes a message one of this session's that was made up.
-func (s *State) mark(o object) object {
+// synthetic adds to a message that the agent did not send it.
+func (s *State) synthetic(o object) object {
 	o["session_id"], o["synthetic"] = s.native, true
 	return o
 }
 
-// exited is the end of the agent's process, which ends the turns that run.
+// exited applies the end of the agent's process, which ends the open turns.
 func (s *State) exited() {
 	s.closeAll()
 	s.begun = false
 	for range s.turns {
-		s.tell(object{"type": "error", "message": "the agent ended in the middle of a turn"})
-		s.tell(object{"type": "turn_complete", "claude_session_id": s.native})
+		s.emit(object{"type": "error", "message": "the agent ended in the middle of a turn"})
+		s.emit(object{"type": "turn_complete", "claude_session_id": s.native})
 	}
 	s.turns = nil
 }
 
-// update is a session/update.
+// update applies a session/update.
 func (s *State) update(env envelope) {
 	var p struct {
 		Update json.RawMessage `json:"update"`
@@ -255,7 +253,7 @@ func (s *State) tool(raw json.RawMessage) {
 	}
 	if u.Content != nil {
 		c.output = nil
-		_ = json.Unmarshal(u.Content, &c.output) // else there is none
+		_ = json.Unmarshal(u.Content, &c.output) // an invalid list is empty
 	}
 	s.open -= c.bytes
 	c.bytes = c.size(u.ID)
@@ -264,7 +262,7 @@ func (s *State) tool(raw json.RawMessage) {
 	case "completed", "failed":
 		s.endCall(u.ID, u.Status == "failed")
 	case "in_progress":
-		s.tellCall(u.ID, c)
+		s.emitCall(u.ID, c)
 	}
 	for s.open > maxOpenBytes || len(s.order) > maxOpenCalls {
 		s.endCall(s.order[0], false)
@@ -272,7 +270,7 @@ func (s *State) tool(raw json.RawMessage) {
 }
 
 // chunk adds text to a message or a thought.
-func (s *State) chunk(thought bool, raw json.RawMessage) {
+func (s *State) chunk(isThought bool, raw json.RawMessage) {
 	var b struct {
 		Type, Text, Data, MimeType string
 	}
@@ -280,15 +278,15 @@ func (s *State) chunk(thought bool, raw json.RawMessage) {
 		return
 	}
 	switch {
-	case thought && len(s.text) > 0, !thought && len(s.mind) > 0, b.Type != "text":
+	case isThought && len(s.text) > 0, !isThought && len(s.thought) > 0, b.Type != "text":
 		s.closeText()
 	}
 	switch {
 	case b.Type == "image":
 		s.assistant(object{"type": "image", "source": object{"type": "base64", "media_type": b.MimeType, "data": b.Data}})
 	case b.Type != "text":
-	case thought:
-		s.mind = append(s.mind, b.Text)
+	case isThought:
+		s.thought = append(s.thought, b.Text)
 	default:
 		s.text = append(s.text, b.Text)
 	}
@@ -298,14 +296,14 @@ func (s *State) chunk(thought bool, raw json.RawMessage) {
 }
 
 // assistant emits one message of the agent.
-func (s *State) assistant(content object) { s.message("assistant", content) }
+func (s *State) assistant(content object) { s.emitMessage("assistant", content) }
 
-func (s *State) message(role string, content object) {
+func (s *State) emitMessage(role string, content object) {
 	if !s.begun {
 		s.begun = true
-		s.tell(s.mark(object{"type": "system", "subtype": "init", "cwd": s.cwd}))
+		s.emit(s.synthetic(object{"type": "system", "subtype": "init", "cwd": s.cwd}))
 	}
-	s.tell(s.mark(object{
+	s.emit(s.synthetic(object{
 		"type": role, "parent_tool_use_id": nil, "message": object{"role": role, "content": []any{content}},
 	}))
 }
@@ -313,14 +311,14 @@ func (s *State) message(role string, content object) {
 // closeText emits the open message or thought.
 func (s *State) closeText() {
 	s.textBytes = 0
-	if len(s.mind) > 0 {
-		s.assistant(object{"type": "thinking", "thinking": strings.Join(s.mind, "")})
-		s.mind = nil
+	if len(s.thought) > 0 {
+		s.assistant(object{"type": "thinking", "thinking": strings.Join(s.thought, "")})
+		s.thought = nil
 	}
 	if len(s.text) > 0 {
-		s.said = strings.Join(s.text, "")
+		s.message = strings.Join(s.text, "")
 		s.text = nil
-		s.assistant(object{"type": "text", "text": s.said})
+		s.assistant(object{"type": "text", "text": s.message})
 	}
 }
 
@@ -331,10 +329,10 @@ func (s *State) closeAll() {
 	}
 }
 
-// tellCall emits a call once, when its input is known.
-func (s *State) tellCall(id string, c *call) {
-	if !c.told {
-		c.told = true
+// emitCall emits a call once, when its input is known.
+func (s *State) emitCall(id string, c *call) {
+	if !c.emitted {
+		c.emitted = true
 		s.assistant(object{"type": "tool_use", "id": id, "name": c.title, "input": c.input})
 	}
 }
@@ -342,11 +340,11 @@ func (s *State) tellCall(id string, c *call) {
 // endCall emits the result of a call.
 func (s *State) endCall(id string, failed bool) {
 	c := s.calls[id]
-	s.tellCall(id, c)
+	s.emitCall(id, c)
 	s.open -= c.bytes
 	delete(s.calls, id)
 	s.order = slices.DeleteFunc(s.order, func(o string) bool { return o == id })
-	s.message("user", object{"type": "tool_result", "tool_use_id": id, "content": c.result(), "is_error": failed})
+	s.emitMessage("user", object{"type": "tool_result", "tool_use_id": id, "content": c.result(), "is_error": failed})
 }
 
 // result returns the result of a call in the form of the Messages API.
@@ -372,7 +370,7 @@ func (c *call) result() []any {
 	}
 	if len(list) == 0 && c.raw != nil {
 		text := string(c.raw)
-		_ = json.Unmarshal(c.raw, &text) // else it is shown as JSON
+		_ = json.Unmarshal(c.raw, &text) // a result that is not a string stays JSON
 		list = append(list, object{"type": "text", "text": text})
 	}
 	return list

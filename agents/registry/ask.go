@@ -46,7 +46,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
-	defer removetree.Remove(folder) //nolint:errcheck // what is left is in the directory of temporary files
+	defer removetree.Remove(folder) //nolint:errcheck // it is in the directory of temporary files
 	stdin, send, err := os.Pipe()
 	if err != nil {
 		return "", err
@@ -93,7 +93,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	return tail, errors.Join(err, child.Stop(context.WithoutCancel(ctx)))
 }
 
-const answerMost = 4 << 20
+const maxAnswer = 4 << 20
 
 // answers reads an agent's output and keeps the first answer to the newest request.
 type answers struct {
@@ -106,7 +106,7 @@ type answers struct {
 
 func newAnswers() *answers {
 	a := new(answers)
-	a.lines = lines{most: answerMost, each: a.take}
+	a.lines = lines{limit: maxAnswer, each: a.receive}
 	return a
 }
 
@@ -120,8 +120,8 @@ type rpcAnswer struct {
 	} `json:"error"`
 }
 
-// take keeps a line that is the answer to the newest request.
-func (a *answers) take(line []byte) {
+// receive keeps a line that is the answer to the newest request.
+func (a *answers) receive(line []byte) {
 	var answer rpcAnswer
 	a.mu.Lock()
 	defer a.mu.Unlock()

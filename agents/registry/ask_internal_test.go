@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// An agent that is asked cannot fill the memory with answers to requests that were never made.
+// TestAnswersKeepNoOthers: answers without a request take no memory.
 func TestAnswersKeepNoOthers(t *testing.T) {
 	a := newAnswers()
 	memory := func() uint64 {
@@ -21,7 +21,7 @@ func TestAnswersKeepNoOthers(t *testing.T) {
 		fmt.Fprintf(a, `{"jsonrpc":"2.0","id":%d,"result":%q}`+"\n", 1000+i, strings.Repeat("x", 1<<20))
 	}
 	if more := int64(memory()) - int64(before); more > 16<<20 {
-		t.Errorf("64 answers of 1 MiB that no request waits for take %d MiB", more>>20)
+		t.Errorf("64 answers of 1 MiB without a request take %d MiB", more>>20)
 	}
 	runtime.KeepAlive(a)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTable wants the table to be whole.
+// TestTable: the table is complete.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, Config{})
@@ -91,7 +91,8 @@ func TestPlatform(t *testing.T) {
 	}
 }
 
-// TestWhereAgentsAreFound adds one place after the other, the nearest last.
+// TestWhereAgentsAreFound adds the places of an agent, the one with the highest precedence
+// last.
 func TestWhereAgentsAreFound(t *testing.T) {
 	t.Parallel()
 	bin, data, shared := t.TempDir(), t.TempDir(), t.TempDir()
@@ -146,7 +147,7 @@ func TestWhereAgentsAreFound(t *testing.T) {
 	if got := where(); got != launcher {
 		t.Errorf("launcher: %s", got)
 	}
-	// What is there no more is passed over.
+	// A missing program is ignored.
 	for _, tc := range []struct{ remove, next string }{{launcher, program}, {program, forAll}, {forAll, onPath}, {onPath, old}, {old, want}} {
 		if err := os.Remove(tc.remove); err != nil {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func TestMock(t *testing.T) {
 	if got := install(t, r, "mock", InstallOptions{Reinstall: true}); got.Already || !slices.Equal(got.Artifacts, want) {
 		t.Errorf("install again: %+v", got)
 	}
-	if !r.HasCredentials("mock") || r.HasCredentials("nope") {
+	if !r.AgentsWithCredentials()["mock"] || r.AgentsWithCredentials()["nope"] {
 		t.Error("credentials of mock, or nope")
 	}
 	own := newRegistry(t, Config{Mock: []string{deskhand, "a", "b"}})
@@ -241,7 +242,7 @@ func TestCustom(t *testing.T) {
 	}
 	zeta, _ := r.Agent("zeta")
 	alfa, _ := r.Agent("alfa")
-	if zeta.Name != "Zeta" || zeta.Note != "mine" || !zeta.Custom || zeta.Capabilities != usual || !r.HasCredentials("zeta") {
+	if zeta.Name != "Zeta" || zeta.Note != "mine" || !zeta.Custom || zeta.Capabilities != usual || !r.AgentsWithCredentials()["zeta"] {
 		t.Errorf("zeta: %+v", zeta)
 	}
 	if alfa.Name != "alfa" || alfa.Capabilities != (Capabilities{Images: true}) {
@@ -250,7 +251,7 @@ func TestCustom(t *testing.T) {
 	if _, err := r.Command("alfa"); !errors.Is(err, ErrNotInstalled) || !strings.Contains(err.Error(), "correct its command") {
 		t.Errorf("alfa: %v", err)
 	}
-	if c, err := r.Command("amp"); err != nil || c.Path != program || r.HasCredentials("amp") {
+	if c, err := r.Command("amp"); err != nil || c.Path != program || r.AgentsWithCredentials()["amp"] {
 		t.Errorf("amp: %+v, %v", c, err)
 	}
 	_, err = r.Install(t.Context(), "alfa", InstallOptions{})

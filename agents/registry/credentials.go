@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,9 +44,6 @@ func (s Secret) String() string {
 
 // GoString implements fmt.GoStringer, for %#v.
 func (s Secret) GoString() string { return s.String() }
-
-// LogValue implements slog.LogValuer.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -113,12 +109,8 @@ func (r *Registry) Credentials(o CredentialOptions) ([]Credential, error) {
 	return list, nil
 }
 
-// HasCredentials reports whether an agent would find a credential, or needs none. It reads
-// files. It returns false for an unknown agent.
-func (r *Registry) HasCredentials(id string) bool { return r.AgentsWithCredentials()[id] }
-
-// AgentsWithCredentials returns the agents for which HasCredentials returns true. It reads
-// the files once for all of them.
+// AgentsWithCredentials returns the ids of the agents that would find a credential or need
+// none. It reads files.
 func (r *Registry) AgentsWithCredentials() map[string]bool {
 	all, _ := r.Credentials(CredentialOptions{}) // no agent is named, so there is no error
 	have := map[string]bool{}
@@ -158,9 +150,7 @@ func (f finder) environment(agent string, add func(Credential)) {
 	for _, p := range agents[i].provider {
 		try := func(names []string, kind CredentialType) {
 			for _, name := range names {
-				if v := strings.TrimSpace(valueOf(f.env, name)); v != "" {
-					add(Credential{string(p), kind, "environment", name, Secret{v}})
-				}
+				add(Credential{string(p), kind, "environment", name, secretOf(valueOf(f.env, name))})
 			}
 		}
 		try(keyVariables[p], APIKey)
@@ -181,8 +171,8 @@ type ampKeys struct {
 	Token            string `json:"token"`
 }
 
-// files finds credentials in an agent's files. It decodes only the members that it needs:
-// the rest of a file may take a hundred times its size.
+// files finds credentials in an agent's files. It decodes only the members that it needs,
+// because decoded JSON can take a hundred times the size of its text.
 func (f finder) files(agent string, add func(Credential)) {
 	if f.home == "" {
 		return
@@ -285,15 +275,15 @@ func (f finder) valid(expires json.RawMessage) bool {
 	return json.Unmarshal(expires, &at) != nil || at.After(f.now)
 }
 
-// Limits of the files. That of Claude Code has a history as well.
+// Limits of the files. Claude Code's file also has a history.
 const (
 	maxCredentialFile = 1 << 20
 	maxClaudeFile     = 16 << 20
 )
 
 // read decodes the JSON object in a file. Members that are missing, or of another type,
-// stay as they are. The file is read with the rights of its user, who may exchange it for
-// a device or a link meanwhile.
+// do not change. The file is read with the rights of its user, who may replace it by a
+// device or a link.
 func (f finder) read(path string, limit int64, object any) (file string) {
 	file = filepath.Join(f.home, filepath.FromSlash(path))
 	var text []byte

@@ -101,7 +101,7 @@ func TestCredentials(t *testing.T) {
 			for _, c := range list {
 				got = append(got, strings.Join([]string{c.Provider, string(c.Type), c.Source, c.Secret.Reveal()}, " "))
 				if c.Where == "" {
-					t.Errorf("%s: not said where", c.Provider)
+					t.Errorf("%s: Where is empty", c.Provider)
 				}
 			}
 			if text := strings.Join(got, ", "); text != tc.want {
@@ -111,7 +111,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestHasCredentials(t *testing.T) {
+func TestAgentsWithCredentials(t *testing.T) {
 	t.Parallel()
 	for env, want := range map[string]string{
 		"":                    "pi cursor mock",
@@ -122,7 +122,7 @@ func TestHasCredentials(t *testing.T) {
 		r := newRegistry(t, Config{Env: []string{"HOME=" + t.TempDir(), env}})
 		var got []string
 		for _, id := range r.IDs() {
-			if r.HasCredentials(id) {
+			if r.AgentsWithCredentials()[id] {
 				got = append(got, id)
 			}
 		}
@@ -165,8 +165,8 @@ func TestHugeCredentialFiles(t *testing.T) { //nolint:paralleltest // it measure
 	}
 }
 
-// TestSecretsStaySecret prints one in every way that a program may do by
-// accident.
+// TestSecretsStaySecret prints a secret in every way in which a program may print it by
+// mistake.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"sk-ant-0123456789-secret", "short", ""} {
@@ -180,7 +180,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		}
 		all := log.String() + string(asJSON) + fmt.Sprintf("%v %+v %#v %s %q", c, c, c, c.Secret, c.Secret)
 		if text != "" && strings.Contains(all, text) {
-			t.Errorf("%s is told by %s", text, all)
+			t.Errorf("%s is printed in %s", text, all)
 		}
 		if c.Secret.Reveal() != text {
 			t.Errorf("revealed: %q", c.Secret.Reveal())

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-const customFileMost = 1 << 20
+const maxCustomFile = 1 << 20
 
 // ReadCustom reads agents from a JSON file:
 //
@@ -22,12 +22,12 @@ func ReadCustom(file string) ([]Custom, error) {
 		return nil, fmt.Errorf("agents: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, customFileMost+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxCustomFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("agents: %w", err)
 	}
-	if len(text) > customFileMost {
-		return nil, fmt.Errorf("agents: %s has more than %d bytes", file, customFileMost)
+	if len(text) > maxCustomFile {
+		return nil, fmt.Errorf("agents: %s has more than %d bytes", file, maxCustomFile)
 	}
 	list, err := parseCustom(text)
 	if err != nil {
@@ -46,7 +46,7 @@ func parseCustom(text []byte) ([]Custom, error) {
 		return nil, fmt.Errorf(`must be {"agents": {"NAME": {"command": ["PROGRAM", "ARGUMENT"]}}}: %w`, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has something behind the object")
+		return nil, errors.New("has more than one JSON value")
 	}
 	list := make([]Custom, 0, len(content.Agents))
 	for id, c := range content.Agents {

@@ -98,7 +98,7 @@ func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (In
 		err = fmt.Errorf("%w (%w)", err, cause)
 	}
 	if err != nil {
-		in.tell(Progress{Stage: StageFailed, Message: err.Error()})
+		in.report(Progress{Stage: StageFailed, Message: err.Error()})
 	}
 	return got, err
 }
@@ -167,7 +167,7 @@ type installation struct {
 	current Stage
 }
 
-func (in *installation) tell(p Progress) {
+func (in *installation) report(p Progress) {
 	p.Agent, in.current = in.agent.ID, p.Stage
 	in.r.setProgress(p)
 	in.r.log.Debug("install", "agent", p.Agent, "stage", p.Stage, "done", p.Done, "total", p.Total, "message", p.Message)
@@ -220,7 +220,7 @@ func (in *installation) run(ctx context.Context, plan []npmPackage) (Installed, 
 	if err != nil {
 		return Installed{}, err
 	}
-	in.tell(Progress{Stage: StageDone, Message: fmt.Sprintf("%s %s is installed", in.agent.Name, m.version())})
+	in.report(Progress{Stage: StageDone, Message: fmt.Sprintf("%s %s is installed", in.agent.Name, m.version())})
 	return Installed{Artifacts: m.artifacts()}, nil
 }
 

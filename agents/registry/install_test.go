@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// limit is how long anything may take that takes no time.
+// limit bounds the wait for anything that is fast.
 const limit = 60 * time.Second
 
 // pinned is the version of a package in the table.
@@ -31,8 +31,8 @@ func pinned(t testing.TB, agent string, k Kind) string {
 	return ""
 }
 
-// codexPackages are what codex needs, under the names that the table has, and
-// one that is for another machine. Their scripts would be seen.
+// codexPackages are the packages of codex with the names of the table, and one for another
+// platform. A test would notice that their scripts were run.
 func codexPackages(t testing.TB) []fakePackage {
 	h, err := host()
 	if err != nil {
@@ -179,7 +179,7 @@ func checkProgress(t *testing.T, told []Progress) {
 	}
 }
 
-// folders are the names in an agent's folder, sorted.
+// folders returns the names in an agent's folder, sorted.
 func folders(t testing.TB, r *Registry, id string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(r.dirOf(id))
@@ -211,7 +211,7 @@ func TestReinstallKeepsWhatRuns(t *testing.T) {
 			t.Errorf("install %d, %s: there is %v", i+1, paths[i], !want)
 		}
 	}
-	// Other versions get folders of their own, and are what runs then.
+	// Each version gets its own folder and becomes the current one.
 	o := InstallOptions{AgentVersion: "0.99.1", ProcessVersion: "99.0.0"}
 	got := install(t, r, "codex", o)
 	if name := got.Artifacts[0].Path; !strings.Contains(name, "/99.0.0_0.99.1/") {
@@ -231,8 +231,8 @@ func TestReinstallKeepsWhatRuns(t *testing.T) {
 	}
 }
 
-// TestInstallFails wants every failure to name the stage and the remedy, and to
-// leave what was installed.
+// TestInstallFails: every failure names the stage and the remedy, and does not change the
+// installed agent.
 func TestInstallFails(t *testing.T) {
 	t.Parallel()
 	npm, env := serveNPM(t, codexPackages(t)...)
@@ -262,7 +262,7 @@ func TestInstallFails(t *testing.T) {
 		"not on npm":      {r, "amp", InstallOptions{}, StageResolve, []string{"npm has no package of it", "put amp-acp on PATH"}, ""},
 	} {
 		if name == "does not run" {
-			continue // needs what the next one breaks
+			continue // it needs npm, which the next case breaks
 		}
 		_, err := tc.r.Install(t.Context(), tc.id, tc.o)
 		checkInstallError(t, name, err, tc.stage, tc.stderr, tc.texts...)
@@ -321,7 +321,7 @@ func checkInstallError(t *testing.T, name string, err error, stage Stage, stderr
 	}
 }
 
-// TestInstallsAtOnce has several callers, of two registries, want one agent.
+// TestInstallsAtOnce: several callers of two registries install one agent.
 func TestInstallsAtOnce(t *testing.T) {
 	t.Parallel()
 	npm, env := serveNPM(t, codexPackages(t)...)
@@ -365,13 +365,12 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInterruptedInstall is given up in the middle; the next one goes on with
-// what there is.
+// TestInterruptedInstall: an install after a cancelled one reuses its downloads.
 func TestInterruptedInstall(t *testing.T) {
 	t.Parallel()
 	npm, env := serveNPM(t, codexPackages(t)...)
 	r := newRegistry(t, Config{Env: env})
-	// All but one package are let through.
+	// One package is held.
 	last := "codex-" + pinned(t, "codex", KindNative) + ".tgz"
 	npm.change(func() { npm.hold, npm.only = make(chan struct{}), last })
 	ctx, cancel := context.WithCancelCause(t.Context())

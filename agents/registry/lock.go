@@ -30,7 +30,7 @@ func (in *installation) lock(ctx context.Context, dir string) (unlock func(), er
 			return nil, errors.Join(&os.PathError{Op: "flock", Path: f.Name(), Err: err}, f.Close())
 		}
 		if first {
-			in.tell(Progress{Stage: StageWait, Message: "wait for another install of " + in.agent.Name})
+			in.report(Progress{Stage: StageWait, Message: "wait for another install of " + in.agent.Name})
 		}
 		select {
 		case <-tick.C:

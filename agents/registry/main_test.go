@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newRegistry makes one whose files and programs are in folders of the test. It has
-// no locks: what tests serve has other checksums.
+// newRegistry makes a registry whose files and programs are in folders of the test. It has
+// no locks, because the tests' packages have other checksums.
 func newRegistry(t testing.TB, cfg Config) *Registry {
 	t.Helper()
 	if cfg.Env == nil {
@@ -37,13 +37,13 @@ func newRegistry(t testing.TB, cfg Config) *Registry {
 	return r
 }
 
-// environment is that of a user who has nothing but the system's programs.
+// environment returns an environment in which PATH has only the system's programs.
 func environment(t testing.TB, set ...string) []string {
 	t.Helper()
 	return append([]string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, set...)
 }
 
-// script writes a program.
+// script writes a shell script.
 func script(t testing.TB, path, text string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -73,7 +73,7 @@ esac
 done`, initialize, session)
 }
 
-// specOf is how a command is started.
+// specOf returns the Spec that starts a command.
 func specOf(r *Registry, c Command) supervise.Spec {
 	return supervise.Spec{Path: c.Path, Args: c.Args, Env: r.childEnv(c.Env...)}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testspace"
 )
 
-// TestInstallNoExec installs where no program can run.
+// TestInstallNoExec installs to a file system that is mounted noexec.
 func TestInstallNoExec(t *testing.T) {
 	t.Parallel()
 	disk := testspace.Disk(t, "1m")

@@ -68,7 +68,7 @@ func (n *npm) install(ctx context.Context, packages []npmPackage) (*manifest, er
 	for _, p := range packages {
 		wanted[n.in.host.fill(p.name)] = p.version
 	}
-	n.in.tell(Progress{Stage: StageResolve, Message: "find out what " + n.in.agent.Name + " needs"})
+	n.in.report(Progress{Stage: StageResolve, Message: "find the packages of " + n.in.agent.Name})
 	if err := n.resolve(ctx, wanted); err != nil {
 		return nil, err
 	}
@@ -155,9 +155,9 @@ const sizePoll = 500 * time.Millisecond
 
 // download downloads the packages of package-lock.json.
 func (n *npm) download(ctx context.Context, total int) error {
-	var mu sync.Mutex // guards p, and calls of tell
+	var mu sync.Mutex // guards p, and calls of report
 	p := Progress{Stage: StageDownload, Total: total, Message: "download " + n.in.agent.Name}
-	n.in.tell(p)
+	n.in.report(p)
 	stop := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
@@ -172,7 +172,7 @@ func (n *npm) download(ctx context.Context, total int) error {
 				mu.Lock()
 				if size != p.Bytes {
 					p.Bytes = size
-					n.in.tell(p)
+					n.in.report(p)
 				}
 				mu.Unlock()
 			}
@@ -188,15 +188,15 @@ func (n *npm) download(ctx context.Context, total int) error {
 		mu.Lock()
 		defer mu.Unlock()
 		p.Done, p.Message = min(len(seen), total), "got "+name
-		n.in.tell(p)
+		n.in.report(p)
 	}, "ci")
 	close(stop)
 	wait.Wait()
 	return err
 }
 
-// fetched is the package that a line of npm's log says was fetched, or taken
-// from the cache; empty: none.
+// fetched returns the package that was fetched, or taken from the cache, according to a
+// line of npm's log, or "".
 //
 //	npm http fetch GET 200 https://registry.npmjs.org/pi-acp/-/pi-acp-0.0.34.tgz 66ms (cache miss)
 //	npm http cache pi-acp@https://registry.npmjs.org/pi-acp/-/pi-acp-0.0.34.tgz 0ms (cache hit)
@@ -230,7 +230,7 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	if n.cache != "" {
 		args = append(args, "--cache", n.cache)
 	}
-	out := &lines{most: lineMost, each: line}
+	out := &lines{limit: maxLine, each: line}
 	exit, tail, err := n.in.r.finish(ctx, supervise.Spec{
 		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(), Output: out,
 	})
@@ -260,8 +260,8 @@ var npmRemedies = map[string]string{
 	"EAI_AGAIN":    "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
 	"ECONNREFUSED": "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
 	"ETIMEDOUT":    "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
-	"ECONNRESET":   "the connection to npm's registry broke: try again, it goes on from there",
-	"EINTEGRITY":   "a package is not what its registry promised: try again, or check the registry",
+	"ECONNRESET":   "the connection to npm's registry broke: try again, what was downloaded is kept",
+	"EINTEGRITY":   "a package has another checksum than its registry says: try again, or check the registry",
 	"ENOSPC":       "the disk is full",
 	"EBADPLATFORM": "the package is not made for this machine",
 	"EACCES":       "this user may not write there",
@@ -291,12 +291,12 @@ func withoutHTTP(text string) string {
 
 // lines is a writer that calls a function with each line. It drops the end of longer lines.
 type lines struct {
-	most int
-	each func([]byte) // nil: none
-	rest []byte
+	limit int
+	each  func([]byte) // nil: none
+	rest  []byte
 }
 
-const lineMost = 16 << 10
+const maxLine = 16 << 10
 
 // Write implements io.Writer.
 func (l *lines) Write(p []byte) (int, error) {
@@ -306,7 +306,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 	for {
 		part, rest, found := bytes.Cut(p, []byte{'\n'})
-		if len(l.rest)+len(part) <= l.most {
+		if len(l.rest)+len(part) <= l.limit {
 			l.rest = append(l.rest, part...)
 		}
 		if !found {

@@ -72,21 +72,22 @@ func (p fakePackage) tarball(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// npmRegistry is a registry as npm talks to it.
+// npmRegistry serves packages to npm.
 type npmRegistry struct {
 	*httptest.Server
 	packages []fakePackage
 	tarballs map[string][]byte
 
 	mu       sync.Mutex
-	got      []string // tarballs that were asked for
+	got      []string // the requested tarballs
 	tampered map[string]bool
 	hold     chan struct{} // tarballs wait until it is closed; nil: they do not
-	only     string        // the one that waits; empty: all do
-	held     chan struct{} // receives when one begins to wait
+	only     string        // the tarball that waits; empty: all
+	held     chan struct{} // receives when a tarball begins to wait
 }
 
-// serveNPM needs npm, and returns a registry and the environment to use it with.
+// serveNPM returns a registry and an environment in which npm uses it. It skips the test if
+// npm is not installed.
 func serveNPM(t testing.TB, packages ...fakePackage) (*npmRegistry, []string) {
 	t.Helper()
 	testx11.Require(t, "node", "npm")

@@ -58,51 +58,51 @@ func (r *Registry) Observe(id, method string, result json.RawMessage) {
 		if json.Unmarshal(result, &answer) != nil || answer.Capabilities == nil {
 			return
 		}
-		r.note(id, func(o *observed) { o.Version, o.initialized = answer.Info.Version, answer.Capabilities })
+		r.record(id, func(o *observed) { o.Version, o.initialized = answer.Info.Version, answer.Capabilities })
 	case "session/new", "session/load", "session/resume":
 		if options := sessionOptions(result); options != nil {
-			r.note(id, func(o *observed) { o.Options = options })
+			r.record(id, func(o *observed) { o.Options = options })
 		}
 	}
 }
 
-func (r *Registry) note(id string, change func(*observed)) {
+func (r *Registry) record(id string, change func(*observed)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := r.said[id]
+	o := r.observed[id]
 	change(&o)
-	r.said[id] = o
+	r.observed[id] = o
 }
 
-// Heard returns the information that [Registry.Observe] and [Registry.Ask] have recorded about
+// Information returns the information that [Registry.Observe] and [Registry.Ask] have recorded about
 // an agent. It is zero if there is none, or if the agent is unknown.
-func (r *Registry) Heard(id string) Information {
+func (r *Registry) Information(id string) Information {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := r.said[id].Information
+	o := r.observed[id].Information
 	o.Options = slices.Clone(o.Options)
 	return o
 }
 
-// heard returns an agent, with its own answers in place of the table's values.
-func (r *Registry) heard(a Agent) Agent {
+// withObserved returns an agent, with its own answers in place of the table's values.
+func (r *Registry) withObserved(a Agent) Agent {
 	r.mu.Lock()
-	o := r.said[a.ID]
+	o := r.observed[a.ID]
 	r.mu.Unlock()
 	a.Options = slices.Clone(a.Options)
-	for _, said := range o.Options {
-		same := func(of Option) bool { return of.ID == said.ID || of.Category != "" && of.Category == said.Category }
+	for _, own := range o.Options {
+		same := func(of Option) bool { return of.ID == own.ID || of.Category != "" && of.Category == own.Category }
 		if i := slices.IndexFunc(a.Options, same); i >= 0 {
-			a.Options[i] = said
+			a.Options[i] = own
 		} else {
-			a.Options = append(a.Options, said)
+			a.Options = append(a.Options, own)
 		}
 	}
 	if c := o.initialized; c != nil {
 		can := &a.Capabilities
 		can.Images = can.Images || c.Prompt.Image
 		can.FileAttachments = can.FileAttachments || c.Prompt.EmbeddedContext
-		can.SessionLifecycle = can.SessionLifecycle || c.LoadSession || has(c.Session.Resume)
+		can.SessionLifecycle = can.SessionLifecycle || c.LoadSession || isSet(c.Session.Resume)
 		can.MCPTools = can.MCPTools || c.MCP.HTTP || c.MCP.SSE
 	}
 	if a.noteIfAbsent {
@@ -113,7 +113,7 @@ func (r *Registry) heard(a Agent) Agent {
 	return a
 }
 
-func has(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
+func isSet(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
 
 // wireList has the modes or the models of older versions of ACP.
 type wireList struct {

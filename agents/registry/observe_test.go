@@ -22,8 +22,8 @@ const (
 		"models":{"currentModelId":"ignored","availableModels":[{"modelId":"ignored","name":"the option goes before"}]}}`
 )
 
-// said is what those answers tell.
-var said = []Option{
+// answered are the options in optionsAnswer.
+var answered = []Option{
 	{"m", "Model", CategoryModel, "select", "b", []Choice{{"a", "A", ""}, {"b", "B", "the better"}}},
 	{CategoryMode, "Mode", CategoryMode, "select", "ask", []Choice{{"ask", "Ask", "asks"}, {"go", "Go", ""}}},
 }
@@ -52,11 +52,11 @@ func TestObserve(t *testing.T) {
 	if can := claude.Capabilities; !can.Images || !can.FileAttachments || !can.SessionLifecycle || !can.MCPTools || can.SharedProcess {
 		t.Errorf("claude can %+v", can)
 	}
-	if v := r.Heard("claude").Version; v != "3.2.1" {
+	if v := r.Information("claude").Version; v != "3.2.1" {
 		t.Errorf("version %q", v)
 	}
 	codex, _ := r.Agent("codex")
-	if diff := cmp.Diff(append(said[:2:2], before.Options[2]), codex.Options); diff != "" {
+	if diff := cmp.Diff(append(answered[:2:2], before.Options[2]), codex.Options); diff != "" {
 		t.Errorf("codex (-want +got):\n%s", diff)
 	}
 	if gemini, _ := r.Agent("gemini"); len(gemini.Options) != 1 || gemini.Options[0].Current != "x" {
@@ -81,7 +81,7 @@ func TestAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	good, _ := r.Agent("good")
-	if diff := cmp.Diff(said, good.Options); diff != "" || r.Heard("good").Version != "3.2.1" {
+	if diff := cmp.Diff(answered, good.Options); diff != "" || r.Information("good").Version != "3.2.1" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for id, want := range map[string]struct{ text, stderr string }{
@@ -109,7 +109,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
 		a := newAnswers()
 		a.answer = make(chan rpcAnswer, 1)
-		r := &Registry{agents: agents, said: map[string]observed{}}
+		r := &Registry{agents: agents, observed: map[string]observed{}}
 		for size = max(1, size%64); len(text) > 0; text = text[min(size, len(text)):] {
 			if n, err := a.Write(text[:min(size, len(text))]); err != nil || n != min(size, len(text)) {
 				t.Fatalf("Write = %d, %v", n, err)
@@ -121,7 +121,7 @@ func FuzzAnswers(f *testing.F) {
 			r.Observe("claude", "session/new", got.Result)
 		default:
 		}
-		for _, o := range r.said["claude"].Options {
+		for _, o := range r.observed["claude"].Options {
 			if o.ID == "" || len(o.Choices) == 0 {
 				t.Errorf("an option without an id or choices: %+v", o)
 			}

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the lock files of the agents anew, from npm's registry")
 
-// platforms are all that agents are installed on.
+// platforms are the platforms for which agents are installed.
 var platforms = []platform{
 	{arch: "x64"}, {arch: "x64", musl: true}, {arch: "x64", baseline: true}, {arch: "x64", musl: true, baseline: true},
 	{arch: "arm64"}, {arch: "arm64", musl: true},
@@ -30,8 +30,8 @@ var unlocked = []string{
 	"opencode-linux-x64-musl", "opencode-linux-x64-baseline-musl", "opencode-linux-arm64", "opencode-linux-arm64-musl",
 }
 
-// makeLock has npm find out all packages of a source, for all platforms, from the
-// registry that env names.
+// makeLock lets npm resolve all packages of a source, for all platforms, from the registry
+// that env names.
 func makeLock(t testing.TB, env []string, packages []npmPackage) []byte {
 	t.Helper()
 	testx11.Require(t, "node", "npm")
@@ -66,7 +66,7 @@ func makeLock(t testing.TB, env []string, packages []npmPackage) []byte {
 	}
 	for _, p := range lock.Packages {
 		for _, name := range []string{"resolved", "funding", "license", "deprecated", "engines"} {
-			delete(p, name) // addresses, and words for people
+			delete(p, name) // addresses and descriptions
 		}
 	}
 	if text, err = json.MarshalIndent(lock, "", " "); err != nil {
@@ -115,7 +115,7 @@ func checkLock(t *testing.T, name string, text []byte, packages []npmPackage) {
 		if folder != "" && p["inBundle"] != true && !strings.HasPrefix(sum, "sha512-") || p["resolved"] != nil || p["link"] != nil {
 			t.Errorf("%s: %s: %v", name, folder, p)
 		}
-		// npm ci would go on without a program for a platform that is not there.
+		// npm ci ignores a missing program for another platform.
 		others, _ := p["optionalDependencies"].(map[string]any)
 		for other := range others {
 			if !lock.has(other) && !slices.Contains(unlocked, other) {
@@ -136,7 +136,7 @@ func checkLock(t *testing.T, name string, text []byte, packages []npmPackage) {
 	}
 }
 
-// has tells whether a package is in a lock, in any folder.
+// has reports whether a lock has a package, in any folder.
 func (l packageLock) has(name string) bool {
 	for folder := range l.Packages {
 		if strings.HasSuffix("/"+folder, "/node_modules/"+name) {
@@ -178,7 +178,7 @@ func TestInstallFromLock(t *testing.T) {
 		t.Errorf("artifacts: %+v", got.Artifacts)
 	}
 
-	// Versions that are asked for are not in the lock.
+	// The lock does not have the requested versions.
 	npm.forget()
 	install(t, r, "codex", InstallOptions{ProcessVersion: "99.0.0"})
 	if files := npm.downloads(); !slices.Contains(files, newer.file()) {
@@ -194,7 +194,7 @@ func TestInstallFromLock(t *testing.T) {
 }
 
 // The program for this platform comes from the lock, and not those for others. npm
-// must not go on without it.
+// must not succeed without it.
 func TestPlatformFromLock(t *testing.T) {
 	t.Parallel()
 	here, err := host()
@@ -222,7 +222,7 @@ func TestPlatformFromLock(t *testing.T) {
 }
 
 // TestRealLock installs the smallest agent from npm's registry through its lock,
-// and fails if a checksum of that is another. It runs with make test-agents.
+// and fails if a checksum differs. It runs with make test-agents.
 func TestRealLock(t *testing.T) {
 	if os.Getenv("DESKHAND_AGENTS") == "" {
 		t.Skip("make test-agents runs it: it downloads")

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/cpu"
@@ -45,13 +46,14 @@ func hasMusl(root string) bool {
 
 // fill replaces the placeholders in a package's name or program.
 func (p platform) fill(s string) string {
-	suffix := func(on bool, s string) string {
-		if on {
-			return s
-		}
-		return ""
+	musl, baseline := "", ""
+	if p.musl {
+		musl = "-musl"
 	}
-	return strings.NewReplacer("{arch}", p.arch, "{musl}", suffix(p.musl, "-musl"), "{baseline}", suffix(p.baseline, "-baseline")).Replace(s)
+	if p.baseline {
+		baseline = "-baseline"
+	}
+	return strings.NewReplacer("{arch}", p.arch, "{musl}", musl, "{baseline}", baseline).Replace(s)
 }
 
 // fits reports whether a package with these words in its package.json is for this platform.
@@ -64,21 +66,11 @@ func (p platform) fits(system, cpus, libc []string) bool {
 	return allows(system, "linux") && allows(cpus, p.arch) && allows(libc, name)
 }
 
+// allows reports whether words have the name or, if no word names what is allowed, do not
+// exclude it.
 func allows(words []string, name string) bool {
-	only := false
-	for _, w := range words {
-		if w == name {
-			return true
-		}
-		if not, ok := strings.CutPrefix(w, "!"); ok {
-			if not == name {
-				return false
-			}
-			continue
-		}
-		only = true
-	}
-	return !only
+	only := slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "!") })
+	return slices.Contains(words, name) || !only && !slices.Contains(words, "!"+name)
 }
 
 // dataHome returns $XDG_DATA_HOME or its default, or "" for a user without a home.

@@ -86,7 +86,7 @@ type Registry struct {
 	reading sync.Mutex // held while files with credentials are in memory
 
 	mu       sync.Mutex          // guards what follows, and busy's Add against Close's Wait
-	said     map[string]observed // by agent
+	observed map[string]observed // by agent
 	installs map[string]progress // by agent
 }
 
@@ -99,7 +99,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.AskTimeout < 0 {
 		return nil, &InvalidError{"AskTimeout", "must not be negative"}
 	}
-	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, said: map[string]observed{}, installs: map[string]progress{}}
+	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, observed: map[string]observed{}, installs: map[string]progress{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
 	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
@@ -171,7 +171,7 @@ func (r *Registry) begin(ctx context.Context) (context.Context, func(), error) {
 func (r *Registry) Agents() []Agent {
 	list := make([]Agent, len(r.agents))
 	for i := range r.agents {
-		list[i] = r.heard(r.agents[i])
+		list[i] = r.withObserved(r.agents[i])
 	}
 	return list
 }
@@ -182,7 +182,7 @@ func (r *Registry) Agent(id string) (Agent, error) {
 	if err != nil {
 		return Agent{}, err
 	}
-	return r.heard(*a), nil
+	return r.withObserved(*a), nil
 }
 
 func (r *Registry) find(id string) (*Agent, error) {

@@ -54,7 +54,7 @@ var versionPattern = regexp.MustCompile(`[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)
 
 // verify checks that the installed programs run on this machine, and records their versions.
 func (in *installation) verify(ctx context.Context, m *manifest) error {
-	in.tell(Progress{Stage: StageCheck, Message: "check that " + in.agent.Name + " runs here"})
+	in.report(Progress{Stage: StageCheck, Message: "check that " + in.agent.Name + " runs here"})
 	if _, err := m.command(in.r); err != nil {
 		return in.fail(err, "try again with --reinstall; if that does not help, npm's registry has another package than expected")
 	}

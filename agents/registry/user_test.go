@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// An agent that is asked, or tried, runs as the user whom agents run as, and has
-// that user's credentials.
+// TestRunAs: Ask and Install run agents as the user of Config.RunAs, and find that user's
+// credentials.
 func TestRunAs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may")
 	}
-	dir, err := os.MkdirTemp("", "runas") //nolint:usetesting // not everybody may enter t.TempDir
+	dir, err := os.MkdirTemp("", "runas") //nolint:usetesting // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,13 +35,13 @@ func TestRunAs(t *testing.T) {
 			{ID: "closed", Command: command(filepath.Join(t.TempDir(), "closed"))},
 		},
 	})
-	if err := r.Ask(t.Context(), "asked"); err == nil || !strings.HasPrefix(err.(*AskError).Stderr, "33:"+r.user.Home+":\n") { //nolint:errorlint // it is that
+	if err := r.Ask(t.Context(), "asked"); err == nil || !strings.HasPrefix(err.(*AskError).Stderr, "33:"+r.user.Home+":\n") { //nolint:errorlint // it is not wrapped
 		t.Errorf("asked: %#v", err)
 	}
 	if err := r.Ask(t.Context(), "closed"); err == nil || !strings.Contains(err.Error(), `user "www-data" may not enter `) {
 		t.Errorf("closed: %v", err)
 	}
-	if r.HasCredentials("codex") {
+	if r.AgentsWithCredentials()["codex"] {
 		t.Error("root's credentials count for another user")
 	}
 	_, err = r.Install(t.Context(), "codex", InstallOptions{})
@@ -60,7 +60,7 @@ func TestCredentialFilesOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may")
 	}
-	home, err := os.MkdirTemp("", "runas") //nolint:usetesting // not everybody may enter t.TempDir
+	home, err := os.MkdirTemp("", "runas") //nolint:usetesting // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestCredentialFilesOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRegistry(t, Config{RunAs: "www-data", Home: home})
-	if !r.HasCredentials("codex") {
+	if !r.AgentsWithCredentials()["codex"] {
 		t.Fatal("a file that the user may read does not count")
 	}
 	mine := filepath.Join(t.TempDir(), "auth.json")
@@ -80,7 +80,7 @@ func TestCredentialFilesOfAnotherUser(t *testing.T) {
 	if err := errors.Join(os.Remove(file), os.Symlink(mine, file)); err != nil {
 		t.Fatal(err)
 	}
-	if r.HasCredentials("codex") {
+	if r.AgentsWithCredentials()["codex"] {
 		t.Error("a link leads to a file of root's")
 	}
 	fifo := filepath.Join(home, "fifo")

@@ -36,8 +36,7 @@ type batch struct {
 	seq int64 // of the row
 }
 
-// parseBatch decodes a row. Rows of the first version had one event each and
-// nothing else.
+// parseBatch decodes a row. A row of the first version is one storedEvent.
 func parseBatch(row *eventlog.Event) (*batch, error) {
 	var b struct {
 		batch
@@ -97,7 +96,7 @@ const maxRows = 1000
 
 // readEvents returns stored events.
 func readEvents(ctx context.Context, log *eventlog.Log, session string, after int64, limit int) (out []Event, err error) {
-	// How many events a row has is not known: read few rows, then more.
+	// The number of events in a row is not known: read few rows, then more.
 	for rows := limit/batchEvents + 2; len(out) < limit; rows *= 4 {
 		page, err := log.Read(ctx, storedStream(session), after, rows)
 		if err != nil {
@@ -116,45 +115,44 @@ func readEvents(ctx context.Context, log *eventlog.Log, session string, after in
 			after = b.seq
 		}
 		if len(page) < min(rows, maxRows) {
-			break // there are no more, or they are large
+			break // the stream ends, or its rows are large
 		}
 	}
 	return out[:min(len(out), limit)], nil
 }
 
-// mark is a point from which the making of a session's events can go on.
-type mark struct {
-	state  *State
-	at     int64     // the last entry that the state has
-	until  int64     // the last entry whose events are stored
-	stored int64     // the number of the newest event
-	base   int64     // the row that has the state; 0: there is none
-	made   time.Time // the time of that row's last event
+// checkpoint is a point from which the making of a session's events can continue.
+type checkpoint struct {
+	state   *State    // nil: not known
+	applied int64     // the last entry that the state has
+	until   int64     // the last entry whose events are stored
+	stored  int64     // the number of the newest stored event
+	base    int64     // the newest row with a state; 0: there is none
+	savedAt time.Time // the time of that row's last event
 }
 
-// findMark finds the newest stored state of this version.
-func findMark(ctx context.Context, log *eventlog.Log, session string) (*mark, error) {
-	m := &mark{state: NewState(session)}
-	var err error
-	if m.stored, err = log.Last(ctx, storedStream(session)); err != nil || m.stored == 0 {
-		return m, err
+// findCheckpoint finds the newest stored state of this version.
+func findCheckpoint(ctx context.Context, log *eventlog.Log, session string) (c checkpoint, err error) {
+	c.state = NewState(session)
+	if c.stored, err = log.Last(ctx, storedStream(session)); err != nil || c.stored == 0 {
+		return c, err
 	}
-	newest, err := readBatch(ctx, log, session, m.stored)
+	newest, err := readBatch(ctx, log, session, c.stored)
 	if err != nil || newest == nil {
-		return m, err
+		return c, err
 	}
-	m.until = newest.Applied
+	c.until = newest.Applied
 	b := newest
 	if b.State == nil && b.Base > 0 {
 		if b, err = readBatch(ctx, log, session, b.Base); err != nil {
-			return m, err
+			return c, err
 		}
 	}
-	if b == nil || b.State == nil || b.Applied > m.until {
-		return m, nil
+	if b == nil || b.State == nil || b.Applied > c.until {
+		return c, nil
 	}
 	if state := Restore(b.State); state != nil && state.Session == session {
-		m.state, m.at, m.base, m.made = state, b.Applied, b.seq, b.Events[len(b.Events)-1].Event.Time
+		c.state, c.applied, c.base, c.savedAt = state, b.Applied, b.seq, b.Events[len(b.Events)-1].Event.Time
 	}
-	return m, nil
+	return c, nil
 }

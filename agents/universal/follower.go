@@ -16,7 +16,7 @@ import (
 // at a time, and needs no Close.
 type Follower struct {
 	projection *Projection
-	entries    *eventlog.Cursor // which come after those that were there at the beginning
+	entries    *eventlog.Cursor // after the entries that existed when Follow was called
 	after      int64            // the last event that Next has returned
 	isLast     func(Event) bool
 	ended      bool
@@ -28,7 +28,7 @@ const (
 	followPage = 1000
 
 	// storeRetry is how long Next waits before it tries again to store events,
-	// while the log takes none.
+	// while the log refuses them.
 	storeRetry = 2 * time.Second
 )
 
@@ -128,8 +128,8 @@ func (p *Projection) lastBefore(ctx context.Context, entry int64) (int64, error)
 	return low, nil
 }
 
-// endOf returns a function that reports of each event, in order, whether it ends
-// the turn that an entry began.
+// endOf returns a function that gets the events in order and reports whether an event
+// ends the turn that an entry began.
 func endOf(entry int64) func(Event) bool {
 	id := ""
 	return func(e Event) bool {

@@ -23,7 +23,7 @@ type block struct {
 	} `json:"resource"`
 }
 
-// content is a piece of a tool call's content.
+// content is an element of a tool call's content.
 type content struct {
 	Type    string          `json:"type"` // content, diff, terminal
 	Content json.RawMessage `json:"content,omitempty"`
@@ -33,8 +33,8 @@ type content struct {
 	ID      string          `json:"terminalId,omitempty"`
 }
 
-// part is a block as a part of an item.
-func part(raw json.RawMessage) Part {
+// newPart converts a content block to a part of an item.
+func newPart(raw json.RawMessage) Part {
 	var b block
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return Part{Type: "json", JSON: raw}
@@ -67,20 +67,20 @@ func (s *State) itemID() string {
 	return "itm_" + strconv.Itoa(s.Items)
 }
 
-// whole emits the events of an item that comes in one piece. An empty text has no delta.
-func (s *State) whole(i Item, text string) {
+// emitItem emits all events of an item. An empty text has no delta.
+func (s *State) emitItem(i Item, text string) {
 	full, status := i.Content, i.Status
 	i.Content, i.Status = []Part{}, "in_progress"
-	s.made(ItemStarted, itemData{i})
+	s.emitOwn(ItemStarted, itemData{i})
 	if text != "" {
-		s.made(ItemDelta, deltaData{i.ID, i.Native, text})
+		s.emitOwn(ItemDelta, deltaData{i.ID, i.Native, text})
 	}
 	i.Content, i.Status = full, status
 	s.emit(ItemCompleted, itemData{i}, s.entry.Dir != eventlog.Agent)
 }
 
-// begin is the beginning of a turn.
-func (s *State) begin(env envelope) {
+// beginTurn applies a prompt.
+func (s *State) beginTurn(env envelope) {
 	var p struct {
 		Prompt []json.RawMessage `json:"prompt"`
 	}
@@ -91,29 +91,29 @@ func (s *State) begin(env envelope) {
 	s.closeText()
 	t := openTurn{s.key(env.ID), fmt.Sprintf("turn_%d", s.entry.Seq)}
 	s.Turns = append(s.Turns, t)
-	s.made(TurnStarted, turnData{Phase: "started", ID: t.ID})
+	s.emitOwn(TurnStarted, turnData{Phase: "started", ID: t.ID})
 	i := Item{ID: s.itemID(), Kind: "message", Role: new("user"), Content: []Part{}, Status: "completed"}
 	var texts []string
 	for _, raw := range p.Prompt {
-		b := part(raw)
+		b := newPart(raw)
 		i.Content = append(i.Content, b)
 		if b.Type == "text" {
 			texts = append(texts, *b.Text)
 		}
 	}
 	s.Parent = i.ID
-	s.whole(i, strings.Join(texts, "\n"))
+	s.emitItem(i, strings.Join(texts, "\n"))
 }
 
 // key returns a key of a request that is unique among all processes.
 func (s *State) key(id json.RawMessage) string { return s.entry.Process + " " + string(id) }
 
-// finish ends a turn.
-func (s *State) finish(env envelope) {
+// endTurn applies the response to a prompt.
+func (s *State) endTurn(env envelope) {
 	key := s.key(env.ID)
 	at := slices.IndexFunc(s.Turns, func(t openTurn) bool { return t.Key == key })
 	if at < 0 {
-		return // it was ended with its process already
+		return // the end of the process has ended the turn
 	}
 	metadata := map[string]any{"stopReason": "error"}
 	status := "completed"
@@ -132,7 +132,7 @@ func (s *State) finish(env envelope) {
 	s.Turns = slices.Delete(s.Turns, at, at+1)
 }
 
-// update is a session/update.
+// update applies a session/update.
 func (s *State) update(env envelope) {
 	var p struct {
 		Update json.RawMessage `json:"update"`
@@ -177,8 +177,8 @@ func (s *State) textChunk(payload []byte) bool {
 	if !isChunk(u.Kind) || u.Content == nil || u.Content.Type != "text" {
 		return false
 	}
-	s.text(u.Kind)
-	s.say(u.Content.Text)
+	s.openText(u.Kind)
+	s.appendText(u.Content.Text)
 	return true
 }
 
@@ -187,8 +187,8 @@ func isChunk(kind string) bool {
 	return kind == "agent_message_chunk" || kind == "agent_thought_chunk" || kind == "user_message_chunk"
 }
 
-// text continues a message or a thought of that kind, or begins one.
-func (s *State) text(kind string) {
+// openText begins a message or a thought unless one of that kind is open.
+func (s *State) openText(kind string) {
 	if s.Text != nil && s.Text.Update == kind {
 		return
 	}
@@ -201,24 +201,24 @@ func (s *State) text(kind string) {
 	if kind == "agent_message_chunk" {
 		s.Parent = s.Text.ID
 	}
-	s.made(ItemStarted, itemData{s.Text.Item})
+	s.emitOwn(ItemStarted, itemData{s.Text.Item})
 }
 
-// say adds text to the open message or thought.
-func (s *State) say(text string) {
+// appendText adds text to the open message or thought.
+func (s *State) appendText(text string) {
 	s.Text.Pending = append(s.Text.Pending, text)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, text}, false)
 	s.boundText(len(text))
 }
 
-// boundText counts what a message got, and ends a long one.
+// boundText counts the bytes of a message, and ends a long message.
 func (s *State) boundText(bytes int) {
-	if s.Text.Bytes += bytes; s.Text.Bytes > mostText {
+	if s.Text.Bytes += bytes; s.Text.Bytes > maxText {
 		s.closeText()
 	}
 }
 
-// chunk continues a message or a thought, or begins one.
+// chunk applies a chunk of a message or a thought.
 func (s *State) chunk(kind string, raw json.RawMessage) {
 	var u struct {
 		Content json.RawMessage `json:"content"`
@@ -227,20 +227,20 @@ func (s *State) chunk(kind string, raw json.RawMessage) {
 		s.unparsed("the chunk has no content")
 		return
 	}
-	s.text(kind)
-	b := part(u.Content)
-	if b.Type == "text" { // of a resource
-		s.say(*b.Text)
+	s.openText(kind)
+	b := newPart(u.Content)
+	if b.Type == "text" { // the text of a resource
+		s.appendText(*b.Text)
 		return
 	}
-	s.Text.join()
+	s.Text.joinText()
 	s.Text.Content = append(s.Text.Content, b)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, ""}, false)
 	s.boundText(len(u.Content))
 }
 
-// join makes one part of the chunks of text since the last one.
-func (o *openItem) join() {
+// joinText makes a part of the pending chunks of text.
+func (o *openItem) joinText() {
 	if len(o.Pending) == 0 {
 		return
 	}
@@ -251,19 +251,19 @@ func (o *openItem) join() {
 	o.Content, o.Pending = append(o.Content, p), nil
 }
 
-// closeText ends the message or thought that was going on.
+// closeText ends the open message or thought.
 func (s *State) closeText() {
 	if s.Text == nil {
 		return
 	}
-	s.Text.join()
+	s.Text.joinText()
 	i := s.Text.Item
 	i.Status = "completed"
 	s.Text = nil
-	s.made(ItemCompleted, itemData{i})
+	s.emitOwn(ItemCompleted, itemData{i})
 }
 
-// closeAll ends everything that is open, tool calls with that status.
+// closeAll ends the open message or thought and all open tool calls, which get that status.
 func (s *State) closeAll(status string) {
 	s.closeText()
 	for _, id := range slices.Clone(s.Order) {
@@ -271,7 +271,7 @@ func (s *State) closeAll(status string) {
 	}
 }
 
-// status emits something that is not part of the conversation.
+// status emits an item for an update that is not part of the conversation.
 func (s *State) status(kind string, raw json.RawMessage) {
 	s.closeText()
 	var members map[string]json.RawMessage
@@ -282,7 +282,7 @@ func (s *State) status(kind string, raw json.RawMessage) {
 		detail = raw
 	}
 	label := strings.ReplaceAll(strings.TrimSuffix(kind, "_update"), "_", " ")
-	s.whole(Item{
+	s.emitItem(Item{
 		ID: s.itemID(), Kind: "status", Role: new("system"), Status: "completed",
 		Content: []Part{{Type: "status", Label: &label, Detail: new(string(detail))}, {Type: "json", JSON: detail}},
 	}, label)

@@ -25,8 +25,8 @@ func TestManyTools(t *testing.T) {
 	} {
 		s := NewState("s1")
 		ended := 0
-		for i := range 3 * mostTools {
-			if (name == "large" || name == "contents") && i == mostOpen>>20+2 {
+		for i := range 3 * maxTools {
+			if (name == "large" || name == "contents") && i == maxOpen>>20+2 {
 				break
 			}
 			e := eventlog.Event{Seq: int64(i + 1), Process: "life", Dir: eventlog.Agent, Kind: "session/update", Payload: fmt.Appendf(nil, `{"params":{"update":`+update+`}}`, i)}
@@ -42,11 +42,11 @@ func TestManyTools(t *testing.T) {
 		bytes := 0
 		for id, tool := range s.Tools {
 			bytes += tool.size(id)
-			if len(tool.Places) > mostPlaces {
+			if len(tool.Places) > maxPlaces {
 				t.Errorf("%s: %d files", name, len(tool.Places))
 			}
 		}
-		if len(s.Tools) > mostTools || len(s.Order) != len(s.Tools) || len(s.Asked) > mostAsked || bytes > mostOpen || bytes != s.Open {
+		if len(s.Tools) > maxTools || len(s.Order) != len(s.Tools) || len(s.Asked) > maxAsked || bytes > maxOpen || bytes != s.Open {
 			t.Errorf("%s: %d tool calls, %d in order, %d questions, %d bytes counted as %d", name, len(s.Tools), len(s.Order), len(s.Asked), bytes, s.Open)
 		}
 		if ended == 0 && (name == "many" || name == "large" || name == "contents") {
@@ -104,8 +104,8 @@ func TestManyOptions(t *testing.T) {
 			}
 		}
 		for key, q := range s.Asked {
-			if len(q.Kinds) != mostOptions || len(q.Names) != mostOptions || len(q.Options) != mostOptions {
-				t.Fatalf("question %s: %d kinds, %d names, %d options, want %d", key, len(q.Kinds), len(q.Names), len(q.Options), mostOptions)
+			if len(q.Kinds) != maxOptions || len(q.Names) != maxOptions || len(q.Options) != maxOptions {
+				t.Fatalf("question %s: %d kinds, %d names, %d options, want %d", key, len(q.Kinds), len(q.Names), len(q.Options), maxOptions)
 			}
 		}
 		if snapshot, err := s.Snapshot(); err != nil || len(s.Asked) != questions || len(snapshot) > 100<<10 {

@@ -22,14 +22,10 @@ type Projection struct {
 	log    *eventlog.Log
 	recent bool // in Projector.recent, whose mutex guards it
 
-	mu      sync.Mutex // guards what follows; held while the log is read and written
-	state   *State     // nil: not known
-	applied int64      // the last entry that the state has
-	stored  int64      // the last event that the log has
-	base    int64      // the last row with a state; 0: none
-	made    time.Time  // the time of its last event
-	size    int        // bytes of that state
-	since   int        // bytes of the entries applied since
+	mu sync.Mutex // guards what follows; held while the log is read and written
+	checkpoint
+	size  int // bytes of the state in the row base
+	since int // bytes of the entries applied since
 }
 
 // dropState frees the state, unless another goroutine uses it. Then it stays until
@@ -103,11 +99,11 @@ func (p *Projection) Refresh(ctx context.Context) error {
 		return nil
 	}
 	if !known {
-		m, err := findMark(ctx, p.log, p.id)
+		c, err := findCheckpoint(ctx, p.log, p.id)
 		if err != nil {
 			return err
 		}
-		applied = m.at
+		applied = c.applied
 	}
 	if last-applied > saveEvery+entryPage {
 		return nil
@@ -214,13 +210,13 @@ func (p *Projection) store(ctx context.Context, events []Event) error {
 	last := all[len(all)-1]
 	last.Applied = p.applied
 	stored := p.stored + int64(len(events))
-	base, made, since, size := p.base, p.made, p.since, p.size
-	if now := events[len(events)-1].Time; p.due(stored, now) {
+	base, savedAt, since, size := p.base, p.savedAt, p.since, p.size
+	if now := events[len(events)-1].Time; p.saveDue(stored, now) {
 		var err error
 		if last.State, err = p.state.Snapshot(); err != nil {
 			return err
 		}
-		base, made, since, size = stored, now, 0, len(last.State)
+		base, savedAt, since, size = stored, now, 0, len(last.State)
 	}
 	rows, err := p.rows(all)
 	if err != nil {
@@ -238,7 +234,7 @@ func (p *Projection) store(ctx context.Context, events []Event) error {
 		return nil
 	})
 	if err == nil {
-		p.stored, p.base, p.made, p.since, p.size = stored, base, made, since, size
+		p.stored, p.base, p.savedAt, p.since, p.size = stored, base, savedAt, since, size
 	}
 	return err
 }
@@ -265,19 +261,19 @@ func (p *Projection) rows(all []*batch) ([]eventlog.Event, error) {
 // removes them leaves a newer state.
 const saveEvery = 256
 
-// due reports whether to store the state with the event of that number and time.
+// saveDue reports whether to store the state with the event of that number and time.
 // Between turns the state is small. Within a turn it is stored so seldom that all
 // states together are smaller than the entries. After a pause retention may have
 // removed the one before.
-func (p *Projection) due(number int64, at time.Time) bool {
-	return p.base == 0 || p.state.Idle() || at.Sub(p.made) > time.Hour ||
+func (p *Projection) saveDue(number int64, at time.Time) bool {
+	return p.base == 0 || p.state.Idle() || at.Sub(p.savedAt) > time.Hour ||
 		number-p.base >= saveEvery && p.since >= p.size
 }
 
-// restore sets the state to the one that made the stored events. It returns
+// restore sets the checkpoint to the state that made the stored events. It returns
 // errUpToDate if there are no newer entries.
 func (p *Projection) restore(ctx context.Context) error {
-	m, err := findMark(ctx, p.log, p.id)
+	c, err := findCheckpoint(ctx, p.log, p.id)
 	if err != nil {
 		return err
 	}
@@ -285,30 +281,32 @@ func (p *Projection) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.applied = m.until; last <= m.until {
+	if last <= c.until {
+		p.applied = c.until
 		return errUpToDate
 	}
-	p.since = 0
-	for at := m.at; at < m.until; {
-		entries, err := p.log.Read(ctx, agents.SessionStream(p.id), at, entryPage)
+	p.size, p.since = 0, 0
+	for c.applied < c.until {
+		entries, err := p.log.Read(ctx, agents.SessionStream(p.id), c.applied, entryPage)
 		if err != nil {
 			return err
 		}
 		if len(entries) == 0 {
 			break // retention has removed them
 		}
-		if entries[0].Seq > at+1 { // or some
-			m.state.Items = max(m.state.Items, int(m.stored)) // no id is used again
+		if entries[0].Seq > c.applied+1 { // or some
+			c.state.Items = max(c.state.Items, int(c.stored)) // no id is used again
 		}
 		for i := range entries {
-			if at = entries[i].Seq; at > m.until {
+			if c.applied = entries[i].Seq; c.applied > c.until {
 				break
 			}
 			p.since += len(entries[i].Payload)
-			m.state.Apply(entries[i])
+			c.state.Apply(entries[i])
 		}
 	}
-	m.state.Sequence = m.stored // also if another version made another number of events
-	p.state, p.applied, p.stored, p.base, p.made, p.size = m.state, m.until, m.stored, m.base, m.made, 0
+	c.applied = c.until
+	c.state.Sequence = c.stored // also if another version made another number of events
+	p.checkpoint = c
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// aHistory is a session's log, and what must become of it.
-type aHistory struct {
+// testHistory is a session's log, with the events and the state that it must lead to.
+type testHistory struct {
 	t       *testing.T
 	random  *rand.Rand
 	log     *eventlog.Log
@@ -31,10 +31,10 @@ type aHistory struct {
 	turn    int64    // the prompt that is not answered; 0: none
 }
 
-func newHistory(t *testing.T, log *eventlog.Log, seed uint64) *aHistory {
+func newHistory(t *testing.T, log *eventlog.Log, seed uint64) *testHistory {
 	t.Helper()
 	id := fmt.Sprint("s", seed)
-	return &aHistory{t: t, random: rand.New(rand.NewPCG(seed, 1)), log: log, id: id, state: NewState(id)}
+	return &testHistory{t: t, random: rand.New(rand.NewPCG(seed, 1)), log: log, id: id, state: NewState(id)}
 }
 
 // openLog opens a log that is closed with the test.
@@ -52,9 +52,9 @@ func openLog(t *testing.T, cfg eventlog.Config) *eventlog.Log {
 	return log
 }
 
-// entry is the next one: turns, in which an agent says, does and asks what comes
-// to its mind, and which end in several ways.
-func (h *aHistory) entry() eventlog.Event {
+// entry returns the next entry: turns with random updates and questions, and with
+// different ends.
+func (h *testHistory) entry() eventlog.Event {
 	e := eventlog.Event{Stream: agents.SessionStream(h.id), Session: h.id, Process: "life", Dir: eventlog.Agent, Kind: "session/update"}
 	n := h.entries + 1
 	set := func(dir eventlog.Direction, kind, payload string, args ...any) {
@@ -90,15 +90,15 @@ func (h *aHistory) entry() eventlog.Event {
 	case pick < 32:
 		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"AA==","mimeType":"image/png"}}`)
 	case pick < 34:
-		set(eventlog.Client, "session/set_mode", `{"id":%d}`, n) // nothing comes of it
+		set(eventlog.Client, "session/set_mode", `{"id":%d}`, n) // makes no event
 	default:
 		update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}`, strings.Repeat("word ", h.random.IntN(20)))
 	}
 	return e
 }
 
-// grow appends so many entries.
-func (h *aHistory) grow(n int) {
+// grow appends n entries.
+func (h *testHistory) grow(n int) {
 	h.t.Helper()
 	err := h.log.Commit(h.t.Context(), func(tx *eventlog.Tx) error {
 		for range n {
@@ -118,7 +118,7 @@ func (h *aHistory) grow(n int) {
 	}
 }
 
-func (h *aHistory) text(e Event) string {
+func (h *testHistory) text(e Event) string {
 	h.t.Helper()
 	text, err := e.JSON(nil)
 	if err != nil {
@@ -127,8 +127,8 @@ func (h *aHistory) text(e Event) string {
 	return string(text)
 }
 
-// read compares a page with what it should be.
-func (h *aHistory) read(p *Projection, after int64, limit int) {
+// read compares a page with the wanted events.
+func (h *testHistory) read(p *Projection, after int64, limit int) {
 	h.t.Helper()
 	if err := p.catchUpTo(h.t.Context(), after+int64(limit)); err != nil {
 		h.t.Fatal(err)
@@ -142,13 +142,13 @@ func (h *aHistory) read(p *Projection, after int64, limit int) {
 		got = append(got, h.text(e))
 	}
 	if want := h.want[min(int(after), len(h.want)):min(int(after)+limit, len(h.want))]; !cmp.Equal(got, append([]string(nil), want...)) {
-		h.t.Fatalf("%d events after %d are not what they should be (-want +got):\n%s", limit, after, cmp.Diff(want, got))
+		h.t.Fatalf("%d events after %d differ (-want +got):\n%s", limit, after, cmp.Diff(want, got))
 	}
 }
 
-// olderVersion stores the events of all entries as other versions did: one by
-// one, or with a state that means something else now.
-func (h *aHistory) olderVersion() {
+// olderVersion stores the events of all entries like another version: one in a row,
+// or with a state that this version cannot read.
+func (h *testHistory) olderVersion() {
 	h.t.Helper()
 	ctx, single := h.t.Context(), h.random.IntN(2) == 0
 	state := NewState(h.id)
@@ -230,8 +230,8 @@ func TestProjectionsOfAnyHistory(t *testing.T) {
 	}
 }
 
-// live is some time of a session that two servers have.
-func (h *aHistory) live(logs []*eventlog.Log) {
+// live applies random operations to a session that two servers share.
+func (h *testHistory) live(logs []*eventlog.Log) {
 	h.t.Helper()
 	servers := make([]*Projector, len(logs))
 	restart := func(i int) { servers[i] = NewProjector(logs[i]) }
@@ -269,9 +269,8 @@ func (h *aHistory) live(logs []*eventlog.Log) {
 	}
 }
 
-// TestProjectionsGoOnFromAState that is near the end, and not from the
-// beginning, also within a turn that does not end, and without one more query
-// than needed at the end itself.
+// TestProjectionsGoOnFromAState: a projection continues from a stored state near the end,
+// also within a turn, and restores no state if there are no new entries.
 func TestProjectionsGoOnFromAState(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})
@@ -284,13 +283,13 @@ func TestProjectionsGoOnFromAState(t *testing.T) {
 		if err := NewProjector(log).Session(h.id).CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		m, err := findMark(t.Context(), log, h.id)
-		if err != nil || m.until != h.entries || m.stored != int64(len(h.want)) || m.until-m.at > saveEvery+entryPage {
+		m, err := findCheckpoint(t.Context(), log, h.id)
+		if err != nil || m.until != h.entries || m.stored != int64(len(h.want)) || m.until-m.applied > saveEvery+entryPage {
 			t.Errorf("%+v, %v after %d entries and %d events", m, err, h.entries, len(h.want))
 		}
 		p := NewProjector(log).Session(h.id)
 		if err := p.CatchUp(t.Context()); err != nil || p.state != nil {
-			t.Errorf("a state was made for nothing, %v", err)
+			t.Errorf("a state was restored without new entries, %v", err)
 		}
 	}
 }
@@ -327,35 +326,35 @@ func TestReadingNeedsNoState(t *testing.T) {
 	}
 }
 
-// TestProjectionsOfAVersion: the state of another one is made again, once.
+// TestProjectionsOfAVersion: a state of another version is replaced once.
 func TestProjectionsOfAVersion(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})
 	h := newHistory(t, log, 1)
 	h.grow(2000)
 	h.olderVersion()
-	if m, err := findMark(t.Context(), log, h.id); err != nil || m.at != 0 || m.base != 0 || m.stored != int64(len(h.want)) {
+	if m, err := findCheckpoint(t.Context(), log, h.id); err != nil || m.applied != 0 || m.base != 0 || m.stored != int64(len(h.want)) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	h.grow(3)
 	h.read(NewProjector(log).Session(h.id), 0, len(h.want))
-	if m, err := findMark(t.Context(), log, h.id); err != nil || m.at != h.entries {
-		t.Errorf("the state is that after %d of %d entries, %v", m.at, h.entries, err)
+	if m, err := findCheckpoint(t.Context(), log, h.id); err != nil || m.applied != h.entries {
+		t.Errorf("the state is that after %d of %d entries, %v", m.applied, h.entries, err)
 	}
 }
 
-// TestProjectionsAfterRetention: what made a state may be gone.
+// TestProjectionsAfterRetention: events are made although retention has removed entries.
 func TestProjectionsAfterRetention(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{Memory: 1, Retention: eventlog.Retention{Events: 1000, Interval: 10 * time.Millisecond}})
 	h := newHistory(t, log, 1)
 	for h.entries < 3000 {
 		h.grow(100)
-		p := NewProjector(log).Session(h.id) // of the next server
+		p := NewProjector(log).Session(h.id) // like another server
 		if err := p.CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// The newest ones are there in any case.
+		// Retention keeps the newest ones.
 		h.read(p, int64(max(0, len(h.want)-300)), 300)
 	}
 	deadline := time.Now().Add(time.Minute)
@@ -368,7 +367,8 @@ func TestProjectionsAfterRetention(t *testing.T) {
 	}
 }
 
-// TestProjectionsKeepWhatIsLarge out of a state that is stored often.
+// TestProjectionsKeepWhatIsLarge: the stored states of a long message are not much larger
+// than its entries.
 func TestProjectionsKeepWhatIsLarge(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})
@@ -446,7 +446,7 @@ func TestMuchText(t *testing.T) {
 			}
 		}
 	}
-	if deltas < pieces*size || largest > mostText+size+1<<10 {
+	if deltas < pieces*size || largest > maxText+size+1<<10 {
 		t.Errorf("deltas have %d bytes, the largest event %d", deltas, largest)
 	}
 }
@@ -454,7 +454,7 @@ func TestMuchText(t *testing.T) {
 // TestRefreshIsBounded: Refresh applies some pages of large entries, not all.
 func TestRefreshIsBounded(t *testing.T) {
 	t.Parallel()
-	log := agentSays(t, "s1", slices.Repeat([]string{`"` + strings.Repeat("x", mostEntry) + `"`}, refreshPages+2)...)
+	log := agentSays(t, "s1", slices.Repeat([]string{`"` + strings.Repeat("x", maxEntry) + `"`}, refreshPages+2)...)
 	p := NewProjector(log).Session("s1")
 	if err := p.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -464,7 +464,7 @@ func TestRefreshIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargeEntries: what is too large makes one event, and the turn goes on.
+// TestLargeEntries: an entry that is too large makes one event, and the turn continues.
 func TestLargeEntries(t *testing.T) {
 	t.Parallel()
 	s := NewState("s1")
@@ -472,13 +472,13 @@ func TestLargeEntries(t *testing.T) {
 		t.Helper()
 		for _, e := range s.Apply(eventlog.Event{Seq: 1, Process: "life", Dir: dir, Kind: kind, Payload: []byte(payload)}) {
 			types = append(types, e.Type)
-			if len(e.Data) > mostEntry {
+			if len(e.Data) > maxEntry {
 				t.Errorf("%s: an event of %d bytes", kind, len(e.Data))
 			}
 		}
 		return types
 	}
-	large := strings.Repeat("x", mostEntry)
+	large := strings.Repeat("x", maxEntry)
 	apply(eventlog.Client, "session/prompt", `{"id":1,"params":{"prompt":[{"type":"text","text":"go"}]}}`)
 	for _, u := range []string{
 		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + large + `"}}`,

@@ -2,7 +2,6 @@ package universal
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 
@@ -17,15 +16,15 @@ import (
 // Events are made when a caller reads them. Those of long sessions are made
 // earlier: see OnAppend.
 type Projector struct {
-	log *eventlog.Log
+	log   *eventlog.Log
+	ctx   context.Context //nolint:containedctx // of the background work, until Close
+	stop  context.CancelFunc
+	tasks sync.WaitGroup // the background work
+	turn  sync.Mutex     // held by one of tasks at a time
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards what follows, and tasks.Go against Close
 	projections map[string]*Projection
-	recent      []*Projection      // that may have a state, the least recently used first
-	waiting     []string           // sessions that run makes events for
-	stop        context.CancelFunc // ends run; nil: it does not run
-	closed      bool
-	tasks       sync.WaitGroup // run
+	recent      []*Projection // that may have a state, the least recently used first
 }
 
 const (
@@ -42,7 +41,9 @@ const (
 // NewProjector returns a projector of the sessions in a log. Close it before the
 // log.
 func NewProjector(log *eventlog.Log) *Projector {
-	return &Projector{log: log, projections: map[string]*Projection{}}
+	p := &Projector{log: log, projections: map[string]*Projection{}}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	return p
 }
 
 // Session returns the projection of a session. It does not read the log. A session that does
@@ -77,51 +78,22 @@ func (p *Projector) OnAppend(stream string, before, last int64) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || slices.Contains(p.waiting, session) {
+	if p.ctx.Err() != nil {
 		return
 	}
-	p.waiting = append(p.waiting, session)
-	if p.stop == nil {
-		var ctx context.Context
-		ctx, p.stop = context.WithCancel(context.Background())
-		p.tasks.Go(func() { p.run(ctx) })
-	}
-}
-
-// run makes the events of the sessions that wait, one session after the other.
-func (p *Projector) run(ctx context.Context) {
-	for {
-		session, ok := p.next()
-		if !ok {
-			return
-		}
+	p.tasks.Go(func() {
+		p.turn.Lock()
+		defer p.turn.Unlock()
 		// A reader of the session gets the same error, if it lasts.
-		_ = p.Session(session).CatchUp(ctx)
-	}
-}
-
-// next returns the session that has waited for longest, or ends run.
-func (p *Projector) next() (session string, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.waiting) == 0 || p.closed {
-		p.stop()
-		p.stop = nil
-		return "", false
-	}
-	session = p.waiting[0]
-	p.waiting = p.waiting[1:]
-	return session, true
+		_ = p.Session(session).CatchUp(p.ctx)
+	})
 }
 
 // Close stops the background work that OnAppend began, and waits for its end. Projections
 // can still be used.
 func (p *Projector) Close() {
 	p.mu.Lock()
-	p.closed = true
-	if p.stop != nil {
-		p.stop()
-	}
+	p.stop()
 	p.mu.Unlock()
 	p.tasks.Wait()
 }

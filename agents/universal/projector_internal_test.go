@@ -20,8 +20,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("%s: not within a minute", what)
 }
 
-// TestLongSessionsAreMadeAhead of their readers. Those of short ones are not, and
-// the projector can be closed in the middle.
+// TestLongSessionsAreMadeAhead: the events of long sessions are made before they are read,
+// and those of short sessions are not. The projector can be closed while it makes events.
 func TestLongSessionsAreMadeAhead(t *testing.T) {
 	t.Parallel()
 	var p atomic.Pointer[Projector]
@@ -31,7 +31,7 @@ func TestLongSessionsAreMadeAhead(t *testing.T) {
 		}
 	}})
 	p.Store(NewProjector(log))
-	made := func(h *aHistory) int64 {
+	made := func(h *testHistory) int64 {
 		t.Helper()
 		n, err := p.Load().Session(h.id).Count(t.Context())
 		if err != nil {
@@ -50,11 +50,7 @@ func TestLongSessionsAreMadeAhead(t *testing.T) {
 		t.Errorf("%d events of the short session were made", n)
 	}
 	long.read(p.Load().Session(long.id), 0, len(long.want))
-	eventually(t, "the end of run", func() bool {
-		p.Load().mu.Lock()
-		defer p.Load().mu.Unlock()
-		return p.Load().stop == nil
-	})
+	p.Load().tasks.Wait()
 	long.grow(4 * appendsBetween)
 	p.Load().Close()
 }

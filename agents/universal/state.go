@@ -17,21 +17,21 @@ import (
 // State is the result of all entries that Apply has got, as far as later events depend on
 // it. Its fields are exported only for JSON.
 type State struct {
-	Session  string               `json:"session"`
-	Native   string               `json:"native,omitempty"`
-	Sequence int64                `json:"sequence"`
-	Items    int                  `json:"items"` // the number of items, for their ids
-	Agent    map[string]any       `json:"agent,omitempty"`
-	Started  bool                 `json:"started,omitempty"`
-	Text     *openItem            `json:"text,omitempty"`   // the message or thought that may continue
-	Parent   string               `json:"parent,omitempty"` // the latest message
-	Tools    map[string]*openTool `json:"tools,omitempty"`  // calls that run, by the agent's id
-	Order    []string             `json:"order,omitempty"`  // their ids, in the order of their beginning
-	Open     int                  `json:"open,omitempty"`   // bytes of Tools
-	Turns    []openTurn           `json:"turns,omitempty"`  // that run or wait
-	Asked    map[string]asked     `json:"asked,omitempty"`  // questions, by process and id
+	Session  string                  `json:"session"`
+	Native   string                  `json:"native,omitempty"`
+	Sequence int64                   `json:"sequence"`
+	Items    int                     `json:"items"` // the number of items, for their ids
+	Agent    map[string]any          `json:"agent,omitempty"`
+	Started  bool                    `json:"started,omitempty"`
+	Text     *openItem               `json:"text,omitempty"`   // the message or thought that may continue
+	Parent   string                  `json:"parent,omitempty"` // the latest message
+	Tools    map[string]*openTool    `json:"tools,omitempty"`  // calls that run, by the agent's id
+	Order    []string                `json:"order,omitempty"`  // their ids, in the order of their beginning
+	Open     int                     `json:"open,omitempty"`   // bytes of Tools
+	Turns    []openTurn              `json:"turns,omitempty"`  // that run or wait
+	Asked    map[string]openQuestion `json:"asked,omitempty"`  // questions, by process and id
 
-	entry eventlog.Event // the one that is applied
+	entry eventlog.Event // the entry that Apply got
 	out   []Event        // the events of that entry
 }
 
@@ -59,7 +59,7 @@ type openTurn struct {
 	ID  string `json:"id"`
 }
 
-type asked struct {
+type openQuestion struct {
 	ID       string            `json:"id"`
 	Question bool              `json:"question"` // rather than a permission
 	Action   string            `json:"action"`
@@ -68,16 +68,16 @@ type asked struct {
 	Names    map[string]string `json:"names"`
 }
 
-// Bounds of the state, which an agent could fill otherwise. The log has the rest.
+// Limits of the state. The log has the rest.
 const (
-	mostEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
-	mostText      = 1 << 20  // bytes of a message, after which a new one goes on
-	mostOpen      = 16 << 20 // bytes of the tool calls that run
-	mostTools     = 1000     // tool calls that run
-	mostAsked     = 1000     // questions without an answer
-	mostAskedSize = 16 << 20 // bytes of these questions
-	mostOptions   = 64       // of a question
-	mostPlaces    = 100      // files of a tool call
+	maxEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
+	maxText      = 1 << 20  // bytes of a message, after which a new one goes on
+	maxOpen      = 16 << 20 // bytes of the tool calls that run
+	maxTools     = 1000     // tool calls that run
+	maxAsked     = 1000     // questions without an answer
+	maxAskedSize = 16 << 20 // bytes of these questions
+	maxOptions   = 64       // of a question
+	maxPlaces    = 100      // files of a tool call
 )
 
 // NewState returns the state before the first entry of a session.
@@ -151,9 +151,9 @@ type rpcError struct {
 func (s *State) Apply(e eventlog.Event) []Event {
 	s.entry, s.out = e, nil
 	answers, isResponse := strings.CutPrefix(e.Kind, "response:")
-	tooLarge := e.Dir == eventlog.Agent && len(e.Payload) > mostEntry
+	tooLarge := e.Dir == eventlog.Agent && len(e.Payload) > maxEntry
 	if tooLarge && !isResponse {
-		s.unparsed(fmt.Sprintf("it has %d bytes, more than %d; the session's log has it", len(e.Payload), mostEntry))
+		s.unparsed(fmt.Sprintf("it has %d bytes, more than %d; the session's log has it", len(e.Payload), maxEntry))
 		return s.out
 	}
 	if e.Dir == eventlog.Agent && e.Kind == "session/update" && s.textChunk(e.Payload) {
@@ -173,17 +173,17 @@ func (s *State) Apply(e eventlog.Event) []Event {
 	case isResponse && answers == "session/request_permission":
 		s.resolve(env)
 	case isResponse:
-		s.answered(answers, env)
+		s.applyResponse(answers, env)
 	case e.Dir == eventlog.Agent:
-		s.said(env)
+		s.applyAgent(env)
 	default:
-		s.asked(env)
+		s.applyClient(env)
 	}
 	return s.out
 }
 
-// asked applies a message of a client or of the server itself.
-func (s *State) asked(env envelope) {
+// applyClient applies a message of a client or of the server itself.
+func (s *State) applyClient(env envelope) {
 	switch s.entry.Kind {
 	case "session/new":
 		var p struct {
@@ -193,7 +193,7 @@ func (s *State) asked(env envelope) {
 			s.Agent = map[string]any{"cwd": p.Cwd}
 		}
 	case "session/prompt":
-		s.begin(env)
+		s.beginTurn(env)
 	case "session/restored":
 		s.start(map[string]any{"restored": env.Params})
 	case "session/problem":
@@ -209,8 +209,8 @@ func (s *State) asked(env envelope) {
 	}
 }
 
-// said applies a notification or a request of the agent.
-func (s *State) said(env envelope) {
+// applyAgent applies a notification or a request of the agent.
+func (s *State) applyAgent(env envelope) {
 	switch s.entry.Kind {
 	case "session/update":
 		s.update(env)
@@ -227,11 +227,11 @@ func (s *State) said(env envelope) {
 	}
 }
 
-// answered applies the answer to a request.
-func (s *State) answered(method string, env envelope) {
+// applyResponse applies the answer to a request.
+func (s *State) applyResponse(method string, env envelope) {
 	switch {
 	case method == "session/prompt":
-		s.finish(env)
+		s.endTurn(env)
 	case method == "session/new" && env.Error == nil:
 		var r struct {
 			SessionID string `json:"sessionId"`
@@ -253,7 +253,7 @@ func (s *State) start(metadata map[string]any) {
 		metadata = map[string]any{}
 	}
 	s.Started = true
-	s.made(SessionStarted, sessionStarted{metadata})
+	s.emitOwn(SessionStarted, sessionStarted{metadata})
 }
 
 // ending is the end of a session. All fields except the first two are about an agent that
@@ -266,10 +266,10 @@ type ending struct {
 
 // end ends the session, and all turns, items and questions that are open.
 func (s *State) end(e ending) {
-	s.giveUp()
+	s.rejectQuestions()
 	s.closeAll("failed")
 	for _, t := range s.Turns {
-		s.made(TurnEnded, turnData{Phase: "ended", ID: t.ID})
+		s.emitOwn(TurnEnded, turnData{Phase: "ended", ID: t.ID})
 	}
 	s.Turns = nil
 	d := sessionEnded{Reason: "completed", By: "daemon", ExitCode: e.ExitCode}
@@ -288,7 +288,7 @@ func (s *State) end(e ending) {
 	if e.Message != "" {
 		d.Message = &e.Message
 	}
-	s.made(SessionEnded, d)
+	s.emitOwn(SessionEnded, d)
 }
 
 // exited applies the end of the agent's process. A process that ends while it is idle is
@@ -303,7 +303,7 @@ func (s *State) exited(env envelope) {
 	if len(s.Turns) == 0 && p.Success {
 		return
 	}
-	s.giveUp()
+	s.rejectQuestions()
 	s.closeAll("failed")
 	if len(s.Turns) == 0 {
 		return
@@ -311,20 +311,20 @@ func (s *State) exited(env envelope) {
 	message := "the agent ended in the middle of a turn"
 	s.fail(message, "agent_exited", env.Params)
 	for _, t := range s.Turns {
-		s.made(TurnEnded, turnData{Phase: "ended", ID: t.ID, Metadata: map[string]any{"stopReason": "error"}})
+		s.emitOwn(TurnEnded, turnData{Phase: "ended", ID: t.ID, Metadata: map[string]any{"stopReason": "error"}})
 	}
 	s.Turns = nil
 	d := sessionEnded{Reason: "error", By: "agent", Message: &message, ExitCode: p.Code}
 	if p.Stderr != "" {
 		d.StderrTail = &p.Stderr
 	}
-	s.made(SessionEnded, d)
+	s.emitOwn(SessionEnded, d)
 }
 
-// giveUp rejects the questions of the agent that cannot be answered any more.
-func (s *State) giveUp() {
+// rejectQuestions rejects the questions of the agent that cannot be answered any more.
+func (s *State) rejectQuestions() {
 	for _, key := range slices.Sorted(maps.Keys(s.Asked)) {
-		s.settle(s.Asked[key], "", "", true)
+		s.emitAnswer(s.Asked[key], "", "", true)
 		delete(s.Asked, key)
 	}
 }
@@ -338,7 +338,7 @@ func (s *State) unparsed(why string) {
 	s.emit(Unparsed, unparsedData{why, s.entry.Kind, hex.EncodeToString(sum[:])}, false)
 }
 
-// emit adds an event. One that is not synthetic tells what the entry says.
+// emit adds an event. An event that is not synthetic has the content of the entry.
 func (s *State) emit(kind string, data any, synthetic bool) {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -360,5 +360,5 @@ func (s *State) emit(kind string, data any, synthetic bool) {
 	s.out = append(s.out, e)
 }
 
-// made adds an event that the agent did not send.
-func (s *State) made(kind string, data any) { s.emit(kind, data, true) }
+// emitOwn adds an event that the agent did not send.
+func (s *State) emitOwn(kind string, data any) { s.emit(kind, data, true) }

@@ -9,8 +9,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// toolUpdate is a tool call, or a change of one: members that are missing stay
-// as they were.
+// toolUpdate is a tool call, or a change of one. A missing member does not change.
 type toolUpdate struct {
 	ID        string          `json:"toolCallId"`
 	Title     *string         `json:"title"`
@@ -60,7 +59,7 @@ func (s *State) tool(raw json.RawMessage) {
 		t.Result = u.Content
 	}
 	for _, l := range u.Locations {
-		if len(t.Places) < mostPlaces && !slices.Contains(t.Places, l.Path) {
+		if len(t.Places) < maxPlaces && !slices.Contains(t.Places, l.Path) {
 			t.Places = append(t.Places, l.Path)
 		}
 	}
@@ -73,15 +72,15 @@ func (s *State) tool(raw json.RawMessage) {
 	if u.Status == "completed" || u.Status == "failed" {
 		s.endTool(u.ID, u.Status)
 	}
-	for s.Open > mostOpen || len(s.Order) > mostTools { // the oldest first
+	for s.Open > maxOpen || len(s.Order) > maxTools { // the oldest first
 		s.endTool(s.Order[0], "completed")
 	}
 }
 
-// contentSize is the memory that a content takes beside its texts.
+// contentSize is the memory that a content takes without its texts.
 const contentSize = 128
 
-// size returns how many bytes a call has.
+// size returns the size of a call in bytes.
 func (t *openTool) size(id string) int {
 	n := len(id) + len(t.Title) + len(t.Kind) + len(t.Input) + len(t.Output)
 	for _, p := range t.Places {
@@ -96,7 +95,7 @@ func (t *openTool) size(id string) int {
 	return n
 }
 
-// item is the call as an item.
+// item returns the call as an item.
 func (t *openTool) item(id, status string) Item {
 	arguments := "{}"
 	if t.Input != nil {
@@ -123,14 +122,14 @@ func (s *State) endTool(id, status string) {
 	s.Open -= t.Bytes
 	s.Order = slices.DeleteFunc(s.Order, func(o string) bool { return o == id })
 	call := t.item(id, status)
-	s.made(ItemDelta, deltaData{call.ID, call.Native, *call.Content[0].Arguments})
+	s.emitOwn(ItemDelta, deltaData{call.ID, call.Native, *call.Content[0].Arguments})
 	s.emit(ItemCompleted, itemData{call}, s.entry.Kind != "session/update")
 	output, more := t.output()
 	result := Item{
 		ID: s.itemID(), Native: &id, Parent: call.Parent, Kind: "tool_result", Role: new("tool"), Status: status,
 		Content: append([]Part{{Type: "tool_result", CallID: &id, Output: &output}}, more...),
 	}
-	s.whole(result, output)
+	s.emitItem(result, output)
 }
 
 // output returns the result of a call: its text, and the parts that are not text.
@@ -139,7 +138,7 @@ func (t *openTool) output() (text string, more []Part) {
 	for _, c := range t.Result {
 		switch c.Type {
 		case "content":
-			if p := part(c.Content); p.Type == "text" {
+			if p := newPart(c.Content); p.Type == "text" {
 				texts = append(texts, *p.Text)
 			} else {
 				more = append(more, p)
@@ -170,7 +169,7 @@ func (t *openTool) output() (text string, more []Part) {
 	return strings.Join(texts, "\n"), more
 }
 
-// ask is a question of the agent's.
+// ask applies a question of the agent.
 func (s *State) ask(env envelope) {
 	var p struct {
 		Tool    json.RawMessage `json:"toolCall"`
@@ -185,7 +184,7 @@ func (s *State) ask(env envelope) {
 		s.unparsed("the question is not as ACP has it")
 		return
 	}
-	if len(s.Asked) >= mostAsked {
+	if len(s.Asked) >= maxAsked {
 		s.unparsed(fmt.Sprintf("%d questions wait for an answer", len(s.Asked)))
 		return
 	}
@@ -194,7 +193,7 @@ func (s *State) ask(env envelope) {
 		u.Status = ""
 		s.tool(p.Tool)
 	}
-	q := asked{ID: RequestID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
+	q := openQuestion{ID: RequestID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
 	t := s.Tools[u.ID]
 	if t != nil {
 		q.Action, q.Question = t.Title, t.Kind == "switch_mode"
@@ -204,20 +203,20 @@ func (s *State) ask(env envelope) {
 	}
 	names := []string{}
 	for i, o := range p.Options {
-		if i < mostOptions {
+		if i < maxOptions {
 			q.Kinds[o.ID], q.Names[o.ID] = o.Kind, o.Name
 		}
 		names = append(names, o.Name)
 	}
-	q.Options = slices.Clone(names[:min(len(names), mostOptions)])
+	q.Options = slices.Clone(names[:min(len(names), maxOptions)])
 	key := s.key(env.ID)
 	delete(s.Asked, key) // the agent uses the id again
-	if size := s.askedSize() + q.size(key); size > mostAskedSize {
-		s.unparsed(fmt.Sprintf("the questions that wait for an answer would have %d bytes, and %d are allowed", size, mostAskedSize))
+	if size := s.askedSize() + q.size(key); size > maxAskedSize {
+		s.unparsed(fmt.Sprintf("the questions that wait for an answer would have %d bytes, and %d are allowed", size, maxAskedSize))
 		return
 	}
 	if s.Asked == nil {
-		s.Asked = map[string]asked{}
+		s.Asked = map[string]openQuestion{}
 	}
 	s.Asked[key] = q
 	if q.Question {
@@ -227,11 +226,11 @@ func (s *State) ask(env envelope) {
 	s.emit(PermissionAsked, permissionData{q.ID, q.Action, "requested", map[string]any{"toolCall": p.Tool, "options": p.Options}}, false)
 }
 
-// optionSize is the memory that an option takes beside its texts.
+// optionSize is the memory that an option takes without its texts.
 const optionSize = 128
 
-// size returns how many bytes a question has.
-func (q asked) size(key string) int {
+// size returns the size of a question in bytes.
+func (q openQuestion) size(key string) int {
 	n := len(key) + len(q.ID) + len(q.Action)
 	for _, name := range q.Options {
 		n += optionSize + len(name)
@@ -242,7 +241,7 @@ func (q asked) size(key string) int {
 	return n
 }
 
-// askedSize returns how many bytes the open questions have together.
+// askedSize returns the size of all open questions in bytes.
 func (s *State) askedSize() int {
 	n := 0
 	for key, q := range s.Asked {
@@ -251,7 +250,7 @@ func (s *State) askedSize() int {
 	return n
 }
 
-// prompt is what a person is asked: the plan, if there is one.
+// prompt returns the text of a question, with the plan if there is one.
 func prompt(title string, u toolUpdate, t *openTool) string {
 	var input struct{ Plan string }
 	if json.Unmarshal(u.Input, &input) == nil && input.Plan != "" {
@@ -266,12 +265,12 @@ func prompt(title string, u toolUpdate, t *openTool) string {
 	return title
 }
 
-// resolve is the answer to a question of the agent's.
+// resolve applies the answer to a question of the agent.
 func (s *State) resolve(env envelope) {
 	key := s.key(env.ID)
 	q, ok := s.Asked[key]
 	if !ok {
-		return // a second answer, or one to nothing
+		return // a second answer, or no question has that id
 	}
 	delete(s.Asked, key)
 	var r struct {
@@ -280,16 +279,16 @@ func (s *State) resolve(env envelope) {
 			OptionID string `json:"optionId"`
 		} `json:"outcome"`
 	}
-	_ = json.Unmarshal(env.Result, &r) // what is not an option rejects
+	_ = json.Unmarshal(env.Result, &r) // an answer without an option rejects
 	if r.Outcome.Outcome != "selected" {
 		r.Outcome.OptionID = ""
 	}
-	s.settle(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == eventlog.Daemon)
+	s.emitAnswer(q, q.Kinds[r.Outcome.OptionID], q.Names[r.Outcome.OptionID], s.entry.Dir == eventlog.Daemon)
 }
 
-// settle emits the outcome of a question. kind and name are the kind and the name of the
+// emitAnswer emits the outcome of a question. kind and name are the kind and the name of the
 // chosen option, or empty.
-func (s *State) settle(q asked, kind, name string, synthetic bool) {
+func (s *State) emitAnswer(q openQuestion, kind, name string, synthetic bool) {
 	if q.Question {
 		d := questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "rejected"}
 		if kind != "" {
@@ -308,8 +307,8 @@ func (s *State) settle(q asked, kind, name string, synthetic bool) {
 	s.emit(PermissionResolved, permissionData{q.ID, q.Action, status, map[string]any{}}, synthetic)
 }
 
-// diff is a unified diff with one hunk: what both texts begin and end with is
-// left out but for three lines.
+// diff returns a unified diff with one hunk. Of the lines that both texts begin and end
+// with, the hunk has the nearest three.
 func diff(path, before, after string) string {
 	if before == after {
 		return ""
@@ -342,7 +341,7 @@ func diff(path, before, after string) string {
 	return out.String()
 }
 
-// hunk is a hunk's head. A side without lines begins at the line before.
+// hunk returns the head of a hunk. A side without lines begins at the line before.
 func hunk(from, before, after int) string {
 	side := func(n int) string {
 		first := from + 1

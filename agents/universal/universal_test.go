@@ -196,7 +196,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// FuzzApply has anything in a log.
+// FuzzApply applies invalid entries.
 func FuzzApply(f *testing.F) {
 	files, err := filepath.Glob(logs + "*.jsonl")
 	if err != nil {
@@ -244,7 +244,7 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(log))/b.Elapsed().Seconds(), "entries/s")
 }
 
-// A session whose configuration does not work says so among its events.
+// TestProblem: an entry session/problem becomes an error event.
 func TestProblem(t *testing.T) {
 	t.Parallel()
 	s := universal.NewState("mine")

@@ -11,8 +11,7 @@ import (
 	"github.com/deskhand/deskhand/agents/universal"
 )
 
-// TestVersion holds the version to what it stands for: the events and the states
-// that the logs lead to.
+// TestVersion fails if the events or states of the logs change and Version does not.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/version"
@@ -49,11 +48,11 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != want {
-		t.Errorf("%s, not %s: states that were stored lead to something else now; raise Version, then run go test -update", got, want)
+		t.Errorf("%s, not %s: stored states would make other events; raise Version, then run go test -update", got, want)
 	}
 }
 
-// TestIdle: between turns nothing is open, in them something is.
+// TestIdle: a state is idle between turns and not within a turn.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := universal.NewState("s1")
@@ -83,7 +82,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// FuzzRestore goes on from whatever somebody says a state is.
+// FuzzRestore continues from invalid snapshots.
 func FuzzRestore(f *testing.F) {
 	s := universal.NewState("s1")
 	for _, e := range entries(f, logs+"mock.jsonl") {

@@ -41,7 +41,7 @@ func (c *Cluster) Proxy(tb testing.TB) *Proxy {
 		tb.Fatal(err)
 	}
 	p := &Proxy{cluster: c, dir: dir, conns: map[net.Conn]struct{}{}}
-	l, err := net.Listen("unix", filepath.Join(dir, socket)) //nolint:noctx // it takes no time
+	l, err := net.Listen("unix", filepath.Join(dir, socket)) //nolint:noctx // it does not block
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -72,10 +72,10 @@ func (p *Proxy) Through(dsn string) string {
 	return strings.Replace(dsn, url.QueryEscape(p.cluster.dir), url.QueryEscape(p.dir), 1)
 }
 
-// CutNext breaks the connection at the next commit that comes by.
+// CutNext breaks the connection at the next commit.
 func (p *Proxy) CutNext(at Cut) { p.cut.Store(int32(at)) }
 
-// HasCut reports whether the commit that CutNext waits for has come.
+// HasCut reports whether the connection was broken since CutNext.
 func (p *Proxy) HasCut() bool { return p.cut.Load() == int32(Nowhere) }
 
 // RefuseNew refuses new connections and keeps the existing ones.
@@ -84,11 +84,6 @@ func (p *Proxy) RefuseNew() { p.refuse.Store(true) }
 // Refuse breaks all connections, and refuses new ones.
 func (p *Proxy) Refuse() {
 	p.refuse.Store(true)
-	p.Break()
-}
-
-// Break breaks all connections.
-func (p *Proxy) Break() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
@@ -122,7 +117,7 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	defer p.leave(client)
-	server, err := net.Dial("unix", filepath.Join(p.cluster.dir, socket)) //nolint:noctx // it takes no time
+	server, err := net.Dial("unix", filepath.Join(p.cluster.dir, socket)) //nolint:noctx // it does not block
 	if err != nil {
 		return
 	}
@@ -132,9 +127,9 @@ func (p *Proxy) serve(client net.Conn) {
 	go func() {
 		defer close(back)
 		defer client.Close()
-		pass(client, server, func([]byte) bool { return !silent.Load() })
+		forward(client, server, func([]byte) bool { return !silent.Load() })
 	}()
-	pass(server, client, func(part []byte) bool {
+	forward(server, client, func(part []byte) bool {
 		if !bytes.Contains(part, []byte("commit\x00")) {
 			return true
 		}
@@ -151,12 +146,12 @@ func (p *Proxy) serve(client net.Conn) {
 	<-back
 }
 
-// pass copies until either side ends, or look returns false.
-func pass(to, from net.Conn, look func([]byte) bool) {
+// forward copies until either side ends, or allow returns false.
+func forward(to, from net.Conn, allow func([]byte) bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err != nil || !look(buffer[:n]) {
+		if err != nil || !allow(buffer[:n]) {
 			return
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {

@@ -12,9 +12,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -27,17 +25,17 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// patience bounds each action of a server.
-const patience = 30 * time.Second
+// answerTime bounds the start of a server and a statement.
+const answerTime = 30 * time.Second
 
-// Cluster is a throw-away server that is reached by a socket in its folder.
+// Cluster is a temporary server with a socket in its folder. Its methods are for one
+// goroutine at a time.
 type Cluster struct {
 	bin, dir string
 	as       *syscall.Credential // nil for the user who runs the tests
 	settings []string
-
-	mu   sync.Mutex
-	stop func() // nil if it does not run
+	group    *supervise.Group
+	server   *supervise.Child // nil if it does not run
 }
 
 // shared is the server that tests share.
@@ -103,7 +101,7 @@ func (c *Cluster) Schema(tb testing.TB) string {
 
 // Exec runs a statement on a connection of its own.
 func Exec(dsn, sql string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -116,11 +114,10 @@ func Exec(dsn, sql string) error {
 
 // Stop ends the server immediately, as in a crash.
 func (c *Cluster) Stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stop != nil {
-		c.stop()
-		c.stop = nil
+	if c.server != nil {
+		_ = c.server.Signal(syscall.SIGQUIT) // fails if it has ended
+		<-c.server.Done()
+		c.server = nil
 	}
 }
 
@@ -134,14 +131,15 @@ func (c *Cluster) Restart(tb testing.TB) {
 
 func (c *Cluster) remove() {
 	c.Stop()
+	_ = c.group.Close()
 	_ = os.RemoveAll(c.dir)
 }
 
-// binaries returns the folder of the newest Postgres that is installed.
+// binaries returns the folder of the newest installed Postgres, or skips the test.
 func binaries(tb testing.TB) string {
 	tb.Helper()
-	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // where Debian keeps them
-	if path, err := exec.LookPath("initdb"); err == nil {
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // on Debian
+	if path, err := supervise.LookPath("initdb", nil); err == nil {
 		all = append(all, path)
 	}
 	if len(all) == 0 {
@@ -156,11 +154,15 @@ func binaries(tb testing.TB) string {
 
 // begin makes a cluster and starts it.
 func begin(bin string, settings []string) (*Cluster, error) {
+	group, err := supervise.NewGroup(supervise.GroupConfig{Owner: "test"})
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "pg") // short, as the path of a socket must be
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{bin: bin, dir: dir, settings: settings}
+	c := &Cluster{bin: bin, dir: dir, settings: settings, group: group}
 	if err := c.make(); err != nil {
 		c.remove()
 		return nil, err
@@ -168,7 +170,7 @@ func begin(bin string, settings []string) (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) make() (err error) {
+func (c *Cluster) make() error {
 	if os.Getuid() == 0 { // Postgres refuses to run as root
 		u, err := supervise.LookupUser("postgres")
 		if err != nil {
@@ -182,56 +184,45 @@ func (c *Cluster) make() (err error) {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, c.bin+"/initdb", "-D", c.dir+"/data", "-A", "trust", "-U", "deskhand", "-E", "UTF8", "--locale=C", "--no-sync")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as}
-	cmd.Dir = c.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+	initdb, err := c.run("initdb", "-A", "trust", "-U", "deskhand", "-E", "UTF8", "--locale=C", "--no-sync")
+	if err != nil {
+		return err
+	}
+	<-initdb.Done()
+	if end := initdb.Exit(); end.Code != 0 {
+		return fmt.Errorf("initdb: %v\n%s", end, initdb.Tail())
 	}
 	return c.start()
 }
 
+// run starts a program of Postgres for the server's data.
+func (c *Cluster) run(program string, args ...string) (*supervise.Child, error) {
+	return c.group.Start(supervise.Spec{
+		Path: filepath.Join(c.bin, program), Args: append([]string{"-D", c.dir + "/data"}, args...), Dir: c.dir, Credential: c.as,
+	})
+}
+
 // start starts the server and waits until it answers.
 func (c *Cluster) start() error {
-	output := new(strings.Builder)
-	args := []string{"-D", c.dir + "/data", "-k", c.dir}
+	args := []string{"-k", c.dir}
 	for _, s := range append([]string{"listen_addresses=", "fsync=off"}, c.settings...) {
 		args = append(args, "-c", s)
 	}
-	cmd := exec.CommandContext(context.Background(), c.bin+"/postgres", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.as, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, output, output
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() { // ends with the server
-		defer close(ended)
-		runtime.LockOSThread() // the child ends with the thread that started it
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	server, err := c.run("postgres", args...)
+	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.stop = func() {
-		_ = cmd.Process.Signal(syscall.SIGQUIT)
-		<-ended
-	}
-	c.mu.Unlock()
-	if err := c.answers(ended); err != nil {
+	c.server = server
+	if err := c.awaitAnswer(); err != nil {
 		c.Stop()
-		return fmt.Errorf("%w; postgres wrote %s", err, output)
+		return fmt.Errorf("%w; postgres wrote %s", err, server.Tail())
 	}
 	return nil
 }
 
-// answers waits until the server does.
-func (c *Cluster) answers(ended <-chan struct{}) error {
-	deadline := time.After(patience)
+// awaitAnswer waits until the server answers.
+func (c *Cluster) awaitAnswer() error {
+	deadline := time.After(answerTime)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -240,7 +231,7 @@ func (c *Cluster) answers(ended <-chan struct{}) error {
 			return nil
 		}
 		select {
-		case <-ended:
+		case <-c.server.Done():
 			return fmt.Errorf("postgres ended: %w", err)
 		case <-deadline:
 			return err

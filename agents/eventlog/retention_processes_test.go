@@ -80,7 +80,7 @@ func processesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
 }
 
 // The records of processes go when nothing needs them any more.
-func TestTidy(t *testing.T) {
+func TestRetentionOfProcesses(t *testing.T) {
 	t.Parallel()
 	var all, stay []string
 	for _, c := range lived {

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	tidyEvery = 24 * time.Hour // between two runs of tidy, which reads all events
-	tidyChunk = 200            // processes that are removed in one transaction
+	removeEvery = 24 * time.Hour // between two runs of removeProcesses, which reads all events
+	removeChunk = 200            // processes that are removed in one transaction
 )
 
-// The newest process of a server says whether the server was deleted. Without it an
-// older process would be taken for the newest.
+// The newest process of a server records whether the server was deleted. If it were removed
+// first, an older process would become the newest.
 const (
 	selectUnneeded = "select id from life where exited_at <> 0 and (reason = '" + ReasonDeleted + "' or " + hasLater +
 		") and id not in (select life from event where session <> '') order by started_at, id"
@@ -23,20 +23,20 @@ const (
 	deleteRequests = "delete from request where life = $1 and not exists (select 1 from life where id = $1)"
 )
 
-// tidy removes the records of processes, and of their requests, that are not needed any
-// more: the process has ended, its server was deleted or has a newer process, and no
+// removeProcesses removes the records of processes, with their requests, that are no longer
+// needed: the process has ended, its server was deleted or has a newer process, and no
 // session has an event of the process.
-func (k *keeper) tidy(ctx context.Context) error {
-	ids, err := column[string](ctx, k.log.db.reader(), statement{sql: selectUnneeded})
+func (r *retainer) removeProcesses(ctx context.Context) error {
+	ids, err := column[string](ctx, r.log.db.reader(), statement{sql: selectUnneeded})
 	if err != nil {
 		return err
 	}
-	for chunk := range slices.Chunk(ids, tidyChunk) { // the oldest first: the newest of a server goes last
+	for chunk := range slices.Chunk(ids, removeChunk) { // the oldest first: the newest of a server goes last
 		var all []statement
 		for _, id := range chunk {
 			all = append(all, statement{deleteProcess, []any{id}}, statement{deleteRequests, []any{id}})
 		}
-		err := k.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, all) }})
+		err := r.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, all) }})
 		if err != nil {
 			return err
 		}
