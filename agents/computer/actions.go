@@ -390,7 +390,7 @@ func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 		}
 		return outcome{text: fmt.Sprintf("Waited %v s.", seconds), acted: true}, s.pause(ctx, seconds)
 	}
-	shot, err := s.settled(ctx, 500*time.Millisecond, 10*time.Second)
+	shot, err := s.takeScreenshot(ctx, 500*time.Millisecond, 10*time.Second)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -413,6 +413,6 @@ func (s *Server) cursorPosition(ctx context.Context, _ *input) (outcome, error) 
 	if err != nil {
 		return outcome{}, err
 	}
-	at := seen(p.Point, of)
+	at := inPicture(p.Point, of)
 	return outcome{text: fmt.Sprintf("The pointer is at [%d, %d].", at.X, at.Y)}, nil
 }

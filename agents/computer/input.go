@@ -2,6 +2,7 @@ package computer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,6 +157,13 @@ func whole(field string, v float64) (int, error) {
 		return 0, badf("%s: must be a whole number of pixels in the screenshot, and is %v", field, v)
 	}
 	return int(v), nil
+}
+
+// whole converts both numbers.
+func (p pair) whole(field string) (x, y int, err error) {
+	x, errX := whole(field, p.X)
+	y, errY := whole(field, p.Y)
+	return x, y, cmp.Or(errX, errY)
 }
 
 // at returns the position of a pointer action, or nil if there is none.

@@ -72,13 +72,11 @@ func (c *stdioConn) wait(ctx context.Context) {
 	c.idle = make(chan struct{})
 	idle := c.idle
 	c.mu.Unlock()
-	late := time.NewTimer(lastAnswers)
-	defer late.Stop()
 	select {
 	case <-idle:
 	case <-c.closed:
 	case <-ctx.Done():
-	case <-late.C:
+	case <-time.After(lastAnswers):
 	}
 }
 

@@ -25,7 +25,7 @@ type outcome struct {
 func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.CallToolResult, error) {
 	text := done.text
 	if done.picture == nil && done.acted && (in.Screenshot == nil || *in.Screenshot) {
-		shot, err := s.shoot(ctx, true)
+		shot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
 		if err != nil {
 			// The action was done. After an error the model would repeat it.
 			text += " It was done, but no screenshot could be taken: " + explain(err)
@@ -66,21 +66,18 @@ func (s *Server) pictureSize() desktop.Size {
 	return desktop.Size{Width: int(math.Round(float64(size.Width) * k)), Height: int(math.Round(float64(size.Height) * k))}
 }
 
-// shoot takes a picture of the whole screen. From then on, coordinates are in its pixels.
-func (s *Server) shoot(ctx context.Context, settle bool) (*desktop.Screenshot, error) {
-	if settle {
-		return s.settled(ctx, 200*time.Millisecond, 2*time.Second)
-	}
-	return s.settled(ctx, 0, 0)
-}
+// The waits of a screenshot for a screen that does not change.
+const (
+	usualSettle  = 200 * time.Millisecond
+	usualTimeout = 2 * time.Second
+)
 
-// settled is like shoot but first waits until the screen was unchanged for that long.
-func (s *Server) settled(ctx context.Context, quiet, timeout time.Duration) (*desktop.Screenshot, error) {
-	shot := desktop.ScreenshotOptions{Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: quiet}
-	if quiet > 0 {
-		shot.SettleTimeout = timeout
-	}
-	pic, err := s.encode(ctx, shot)
+// takeScreenshot takes a picture of the whole screen when it was unchanged for the time
+// settle, or at the timeout. From then on, coordinates are in its pixels.
+func (s *Server) takeScreenshot(ctx context.Context, settle, timeout time.Duration) (*desktop.Screenshot, error) {
+	pic, err := s.encode(ctx, desktop.ScreenshotOptions{
+		Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: settle, SettleTimeout: timeout,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -124,20 +121,16 @@ func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
 	if last.ID != "" {
 		return last, nil
 	}
-	pic, err := s.shoot(ctx, false)
+	pic, err := s.takeScreenshot(ctx, 0, 0)
 	if err != nil {
 		return desktop.Observation{}, err
 	}
 	return pic.Observation, nil
 }
 
-// locate converts a position in a picture and checks that it is in there.
+// locate checks that a position is in a picture, and converts it.
 func locate(field string, p pair, in desktop.Observation) (desktop.Point, error) {
-	x, err := whole(field, p.X)
-	if err != nil {
-		return desktop.Point{}, err
-	}
-	y, err := whole(field, p.Y)
+	x, y, err := p.whole(field)
 	if err != nil {
 		return desktop.Point{}, err
 	}
@@ -148,8 +141,8 @@ func locate(field string, p pair, in desktop.Observation) (desktop.Point, error)
 	return desktop.Point{X: x, Y: y}, nil
 }
 
-// seen converts a position on the screen to one in the picture.
-func seen(p desktop.Point, in desktop.Observation) desktop.Point {
+// inPicture converts a position on the screen to one in the picture.
+func inPicture(p desktop.Point, in desktop.Observation) desktop.Point {
 	axis := func(v, from, picture, at int) int {
 		return min(max((2*(v-at)+1)*picture/(2*max(from, 1)), 0), max(picture-1, 0))
 	}
@@ -160,7 +153,7 @@ func seen(p desktop.Point, in desktop.Observation) desktop.Point {
 }
 
 func (s *Server) screenshot(ctx context.Context, _ *input) (outcome, error) {
-	shot, err := s.shoot(ctx, true)
+	shot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -79,8 +79,8 @@ func (s *Server) listWindows(ctx context.Context) (outcome, error) {
 
 // line describes a window, in coordinates of the picture.
 func line(w desktop.Window, of desktop.Observation) string {
-	from := seen(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y}, of)
-	to := seen(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1}, of)
+	from := inPicture(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y}, of)
+	to := inPicture(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1}, of)
 	parts := []string{fmt.Sprintf("window %d: %q (%s) from [%d, %d] to [%d, %d]", w.ID, w.Title, w.Class, from.X, from.Y, to.X, to.Y)}
 	for _, state := range []struct {
 		is   bool
@@ -135,11 +135,7 @@ func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *inpu
 	if err != nil {
 		return desktop.Window{}, err
 	}
-	w, err := whole("width", *in.Width)
-	if err != nil {
-		return desktop.Window{}, err
-	}
-	h, err := whole("height", *in.Height)
+	w, h, err := pair{*in.Width, *in.Height}.whole("width and height")
 	if err != nil {
 		return desktop.Window{}, err
 	}
@@ -153,27 +149,24 @@ const (
 )
 
 func (s *Server) clipboardGet(ctx context.Context, in *input) (outcome, error) {
+	kind, contentType, limit := "text", desktop.TypeText, maxText
 	switch in.Kind {
 	case "", "text":
-		c, err := s.desk.Clipboard(ctx, desktop.Clipboard, desktop.TypeText)
-		switch {
-		case err != nil:
-			return outcome{}, err
-		case len(c.Data) > maxText:
-			return outcome{}, badf("the text on the clipboard has %d bytes, more than the %d that are passed on; paste it into a program and take a screenshot", len(c.Data), maxText)
-		}
-		return outcome{text: string(c.Data)}, nil
 	case "image":
-		c, err := s.desk.Clipboard(ctx, desktop.Clipboard, desktop.TypePNG)
-		switch {
-		case err != nil:
-			return outcome{}, err
-		case len(c.Data) > maxPicture:
-			return outcome{}, badf("the picture on the clipboard has %d bytes, more than the %d that are passed on; paste it into a program and take a screenshot", len(c.Data), maxPicture)
-		}
-		return outcome{text: "This picture is on the clipboard.", content: &mcp.ImageContent{Data: c.Data, MIMEType: "image/png"}}, nil
+		kind, contentType, limit = "picture", desktop.TypePNG, maxPicture
+	default:
+		return outcome{}, badf("kind: must be text or image, and is %q", in.Kind)
 	}
-	return outcome{}, badf("kind: must be text or image, and is %q", in.Kind)
+	c, err := s.desk.Clipboard(ctx, desktop.Clipboard, contentType)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case len(c.Data) > limit:
+		return outcome{}, badf("the %s on the clipboard has %d bytes, more than the %d that are passed on; paste it into a program and take a screenshot", kind, len(c.Data), limit)
+	case kind == "text":
+		return outcome{text: string(c.Data)}, nil
+	}
+	return outcome{text: "This picture is on the clipboard.", content: &mcp.ImageContent{Data: c.Data, MIMEType: "image/png"}}, nil
 }
 
 func (s *Server) clipboardSet(ctx context.Context, in *input) (outcome, error) {

@@ -93,10 +93,8 @@ func (b *commitBatch) pause(ctx context.Context, wait time.Duration) bool {
 		j.state.CompareAndSwap(running, queued)
 	}
 	closing := false
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 		closing = true
 	case <-b.log.closing:

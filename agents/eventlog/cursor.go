@@ -42,7 +42,11 @@ func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 		}
 		events, changed, err := c.look(ctx, s)
 		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
-			c.pause(ctx)
+			select { // then try again to reach the database
+			case <-time.After(250 * time.Millisecond):
+			case <-ctx.Done():
+			case <-l.streams.done:
+			}
 			continue
 		}
 		if err != nil {
@@ -77,16 +81,5 @@ func (c *Cursor) look(ctx context.Context, s *stream) (events []Event, changed <
 			return events, nil, err
 		}
 		c.log.streams.forget(c.stream) // it was deleted meanwhile
-	}
-}
-
-// pause waits before the next attempt to reach the database.
-func (c *Cursor) pause(ctx context.Context) {
-	timer := time.NewTimer(250 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	case <-c.log.streams.done:
 	}
 }

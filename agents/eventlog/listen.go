@@ -136,10 +136,8 @@ func (o *outage) recent() bool {
 }
 
 func pause(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 	}
 }

@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,11 +19,9 @@ const (
 type streams struct {
 	limit int // bytes of all tails
 
-	mu     sync.Mutex
-	all    map[string]*stream
-	timer  *time.Timer // runs while there are any
-	closed bool
-	sweeps sync.WaitGroup
+	mu    sync.Mutex
+	all   map[string]*stream
+	timer *time.Timer // for sweep; nil: there are no streams
 
 	bytes atomic.Int64
 	done  chan struct{} // closed by close
@@ -57,7 +56,9 @@ func (m *streams) acquire(name string) *stream {
 	if s == nil {
 		s = &stream{name: name}
 		m.all[name] = s
-		m.schedule()
+		if m.timer == nil {
+			m.timer = time.AfterFunc(idleAfter, m.sweep)
+		}
 	}
 	s.users++
 	return s
@@ -70,51 +71,41 @@ func (m *streams) release(s *stream) {
 	s.used = time.Now()
 }
 
-// schedule lets sweep run later. The caller has m.mu.
-func (m *streams) schedule() {
-	if m.timer != nil || m.closed {
-		return
-	}
-	m.sweeps.Add(1)
-	m.timer = time.AfterFunc(idleAfter, m.sweep)
-}
-
-// sweep drops idle streams.
+// sweep drops the streams that were not used for idleAfter.
 func (m *streams) sweep() {
-	defer m.sweeps.Done()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.timer = nil
-	m.dropIdle(time.Now().Add(-idleAfter))
-	if len(m.all) > 0 {
-		m.schedule()
+	for _, s := range m.all {
+		if s.users == 0 && time.Since(s.used) > idleAfter {
+			m.drop(s)
+		}
+	}
+	if m.timer = nil; len(m.all) > 0 {
+		m.timer = time.AfterFunc(idleAfter, m.sweep)
 	}
 }
 
-// dropIdle forgets the streams without users that were last used before. The
-// caller has m.mu.
-func (m *streams) dropIdle(before time.Time) {
-	for name, s := range m.all {
-		if s.users == 0 && s.used.Before(before) {
-			s.mu.Lock()
-			m.bytes.Add(-int64(s.size))
-			s.mu.Unlock()
-			delete(m.all, name)
-		}
-	}
+// drop drops a stream without users. The caller holds m.mu.
+func (m *streams) drop(s *stream) {
+	m.clear(s)
+	delete(m.all, s.name)
+}
+
+// clear drops the events of a stream.
+func (m *streams) clear(s *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.bytes.Add(-int64(s.size))
+	s.tail, s.size = nil, 0
 }
 
 func (m *streams) close() {
+	close(m.done)
 	m.mu.Lock()
-	if !m.closed {
-		m.closed = true
-		close(m.done)
+	defer m.mu.Unlock()
+	if m.timer != nil {
+		m.timer.Stop()
 	}
-	if m.timer != nil && m.timer.Stop() {
-		m.sweeps.Done()
-	}
-	m.mu.Unlock()
-	m.sweeps.Wait()
 }
 
 // publish adds committed events, which come after the sequence before, and wakes the
@@ -138,19 +129,15 @@ func (m *streams) publish(name string, id, before int64, events []Event) {
 func (m *streams) relieve() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	byAge := make([]*stream, 0, len(m.all))
-	for _, s := range m.all {
-		byAge = append(byAge, s)
-	}
-	sortByUse(byAge)
-	for _, s := range byAge {
+	byUse := slices.SortedFunc(maps.Values(m.all), func(a, b *stream) int {
+		// Streams with users come last, because they are being read.
+		return cmp.Or(cmp.Compare(min(a.users, 1), min(b.users, 1)), a.used.Compare(b.used))
+	})
+	for _, s := range byUse {
 		if m.bytes.Load() <= int64(m.limit)*3/4 {
 			return
 		}
-		s.mu.Lock()
-		m.bytes.Add(-int64(s.size))
-		s.tail, s.size = nil, 0
-		s.mu.Unlock()
+		m.clear(s)
 	}
 }
 
@@ -181,10 +168,7 @@ func (m *streams) followed(name string) (all []*stream) {
 			all = append(all, s)
 			continue
 		}
-		s.mu.Lock()
-		m.bytes.Add(-int64(s.size))
-		s.mu.Unlock()
-		delete(m.all, key)
+		m.drop(s)
 	}
 	return all
 }
@@ -269,11 +253,4 @@ func (s *stream) after(seq int64, limit int) (events []Event, behind bool, chang
 // cost returns about how many bytes of memory an event takes.
 func cost(e *Event) int {
 	return 200 + len(e.Payload) + len(e.ID) + len(e.Kind)
-}
-
-func sortByUse(all []*stream) {
-	slices.SortFunc(all, func(a, b *stream) int {
-		// Streams with users come last, because they are being read.
-		return cmp.Or(cmp.Compare(min(a.users, 1), min(b.users, 1)), a.used.Compare(b.used))
-	})
 }

@@ -41,7 +41,7 @@ type postgresDB struct {
 func openPostgres(ctx context.Context, dsn, instance string, cfg Config) (*postgresDB, error) {
 	pool, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, &InvalidError{"dsn", fmt.Sprintf("is not a Postgres URL: %v", err)} // the library leaves passwords out
+		return nil, &InvalidError{"dsn", fmt.Sprintf("is no Postgres URL: %v", err)} // the library leaves passwords out
 	}
 	db := &postgresDB{config: pool.ConnConfig, instance: instance}
 	params := db.config.RuntimeParams

@@ -139,20 +139,12 @@ func (r *retainer) lastExcess(ctx context.Context, stream int64) (upTo int64, er
 		}
 	}
 	if r.bounds.Age > 0 {
-		young := time.Now().Add(-r.bounds.Age)
-		s := statement{"select seq, at from event where stream = $1 order by seq", []any{stream}}
-		err := q.query(ctx, s, func(scan func(...any) error) (bool, error) {
-			var seq, at int64
-			err := scan(&seq, &at)
-			old := at < micros(young)
-			if old {
-				upTo = max(upTo, seq)
-			}
-			return old, err
-		})
-		if err != nil {
+		young := last // the first event that is not too old
+		s := statement{"select seq from event where stream = $1 and at >= $2 order by seq limit 1", []any{stream, micros(time.Now().Add(-r.bounds.Age))}}
+		if _, err := one(ctx, q, s, &young); err != nil {
 			return 0, err
 		}
+		upTo = max(upTo, young-1)
 	}
 	return min(upTo, last-1), nil
 }

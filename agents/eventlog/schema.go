@@ -16,18 +16,14 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-type migration struct {
-	version int
-	sql     string
-}
-
-func migrationsFor(database string) ([]migration, error) {
+// migrationsFor returns the scripts for a database, the one for version 1 first.
+func migrationsFor(database string) ([]string, error) {
 	folder := path.Join("migrations", database)
 	files, err := fs.ReadDir(migrations, folder)
 	if err != nil {
 		return nil, err
 	}
-	var all []migration
+	var all []string
 	for i, f := range files { // in the order of their names
 		number, _, _ := strings.Cut(f.Name(), "_")
 		version, err := strconv.Atoi(number)
@@ -38,7 +34,7 @@ func migrationsFor(database string) ([]migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, migration{version, string(text)})
+		all = append(all, string(text))
 	}
 	return all, nil
 }
@@ -52,7 +48,7 @@ type migrator interface {
 }
 
 // migrate brings a schema up to date. The name of the database is for errors.
-func migrate(ctx context.Context, m migrator, all []migration, name string) error {
+func migrate(ctx context.Context, m migrator, all []string, name string) error {
 	have, err := m.version(ctx)
 	switch {
 	case err != nil:
@@ -66,10 +62,10 @@ func migrate(ctx context.Context, m migrator, all []migration, name string) erro
 			return err
 		}
 	}
-	for _, step := range all[have:] {
-		script := fmt.Sprintf("%s\nupdate schema_version set version = %d;", step.sql, step.version)
-		if err := m.run(ctx, script); err != nil {
-			return fmt.Errorf("bring %s to version %d of the schema: %w", name, step.version, err)
+	for i, script := range all[have:] {
+		version := have + i + 1
+		if err := m.run(ctx, fmt.Sprintf("%s\nupdate schema_version set version = %d;", script, version)); err != nil {
+			return fmt.Errorf("bring %s to version %d of the schema: %w", name, version, err)
 		}
 	}
 	return nil

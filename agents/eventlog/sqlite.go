@@ -138,7 +138,7 @@ func (db *sqliteDB) prepare(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-func (db *sqliteDB) migrate(ctx context.Context, all []migration, name string) error {
+func (db *sqliteDB) migrate(ctx context.Context, all []string, name string) error {
 	m := sqliteMigrator{db.conn}
 	if err := m.run(ctx, "begin immediate"); err != nil {
 		return err

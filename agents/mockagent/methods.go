@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,11 +71,11 @@ func (a *agent) refuse(id json.RawMessage, err error) {
 		a.cfg.Logger.Debug("mock agent: refused a notification", "error", err)
 		return
 	}
-	var told *rpcError
-	if !errors.As(err, &told) {
-		told = rpcErrorf(codeInternal, "%v", err)
+	failure, ok := errors.AsType[*rpcError](err)
+	if !ok {
+		failure = rpcErrorf(codeInternal, "%v", err)
 	}
-	a.out.fail(id, told)
+	a.out.fail(id, failure)
 }
 
 // echo does what the mock agent of sandbox-agent 0.4.2 does with every message.
@@ -94,8 +95,8 @@ type method struct {
 
 var methods = map[string]method{
 	"initialize":                {do: (*agent).initialize},
-	"authenticate":              {do: (*agent).nothing},
-	"logout":                    {do: (*agent).nothing},
+	"authenticate":              {do: (*agent).acknowledge},
+	"logout":                    {do: (*agent).acknowledge},
 	"session/new":               {do: (*agent).newSession},
 	"session/load":              {do: (*agent).loadSession},
 	"session/resume":            {do: (*agent).resumeSession},
@@ -128,12 +129,12 @@ func (a *agent) initialize(context.Context, json.RawMessage, *sessionParams) (an
 	}, nil
 }
 
-func (a *agent) nothing(context.Context, json.RawMessage, *sessionParams) (any, error) {
+func (a *agent) acknowledge(context.Context, json.RawMessage, *sessionParams) (any, error) {
 	return empty, nil
 }
 
-// checkPlace checks the parameters that begin or continue a session.
-func checkPlace(p *sessionParams) error {
+// checkSession checks the parameters that begin or continue a session.
+func checkSession(p *sessionParams) error {
 	if !filepath.IsAbs(p.Cwd) {
 		return rpcErrorf(codeInvalidParams, "cwd is %q and must be an absolute path", p.Cwd)
 	}
@@ -146,7 +147,7 @@ func checkPlace(p *sessionParams) error {
 }
 
 func (a *agent) newSession(_ context.Context, _ json.RawMessage, p *sessionParams) (any, error) {
-	if err := checkPlace(p); err != nil {
+	if err := checkSession(p); err != nil {
 		return nil, err
 	}
 	s := startSession(p)
@@ -183,7 +184,7 @@ func (a *agent) find(id string) (*session, error) {
 
 // reopen opens a session that has a file.
 func (a *agent) reopen(p *sessionParams) (*session, error) {
-	if err := checkPlace(p); err != nil {
+	if err := checkSession(p); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
@@ -211,9 +212,9 @@ func (a *agent) loadSession(_ context.Context, _ json.RawMessage, p *sessionPara
 	}
 	a.mu.Lock()
 	s.endText()
-	said, about := slices.Clone(s.history), s.describe("")
+	history, about := slices.Clone(s.history), s.describe("")
 	a.mu.Unlock()
-	for _, u := range said {
+	for _, u := range history {
 		a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, u}})
 	}
 	return about, nil
@@ -234,11 +235,16 @@ func (a *agent) listSessions(_ context.Context, _ json.RawMessage, p *sessionPar
 	const page = 100
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	kept, err := a.kept()
+	files, err := a.files()
 	if err != nil {
 		return nil, err
 	}
-	ids := slices.AppendSeq(kept, maps.Keys(a.sessions))
+	ids := slices.Collect(maps.Keys(a.sessions))
+	for _, f := range files {
+		if id, complete := strings.CutSuffix(f.Name(), fileType); complete {
+			ids = append(ids, id)
+		}
+	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	list := []any{}

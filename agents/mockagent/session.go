@@ -21,9 +21,9 @@ type session struct {
 	history []json.RawMessage // session updates
 	size    int               // of history, in bytes
 
-	// The text that is being said. The history has its chunks as one update.
-	saidKind string
-	saidText strings.Builder
+	// The message or thought that may continue. The history has its chunks as one update.
+	textKind string
+	text     strings.Builder
 }
 
 // kept is the part of a session that its file holds, with the history.
@@ -151,9 +151,9 @@ func (a *agent) change(sessionID, settingID, value string) (options []any, err e
 	}
 	options = s.options()
 	if settingID == "mode" {
-		a.tell(s, update{Kind: "current_mode_update", CurrentModeID: value})
+		a.sendUpdate(s, update{Kind: "current_mode_update", CurrentModeID: value})
 	}
-	a.tell(s, update{Kind: "config_option_update", ConfigOptions: options})
+	a.sendUpdate(s, update{Kind: "config_option_update", ConfigOptions: options})
 	return options, a.save(s)
 }
 
@@ -200,20 +200,20 @@ type sessionUpdate struct {
 	Update    any    `json:"update"`
 }
 
-// tell sends an update and adds it to the history. The caller holds a.mu.
-func (a *agent) tell(s *session, u update) {
-	a.remember(s, u)
+// sendUpdate sends an update and adds it to the history. The caller holds a.mu.
+func (a *agent) sendUpdate(s *session, u update) {
+	a.addHistory(s, u)
 	a.out.put(notification{"2.0", "session/update", sessionUpdate{s.ID, u}})
 }
 
-// remember adds an update to the history.
-func (a *agent) remember(s *session, u update) {
+// addHistory adds an update to the history.
+func (a *agent) addHistory(s *session, u update) {
 	if a.cfg.Dir == "" {
 		return
 	}
-	text, isText := u.Content.(block)
-	if isText = isText && text.Type == "text"; isText && u.Kind == s.saidKind && s.saidText.Len() < maxHistory/4 {
-		s.saidText.WriteString(text.Text)
+	b, isText := u.Content.(block)
+	if isText = isText && b.Type == "text"; isText && u.Kind == s.textKind && s.text.Len() < maxHistory/4 {
+		s.text.WriteString(b.Text)
 		return
 	}
 	s.endText()
@@ -222,20 +222,20 @@ func (a *agent) remember(s *session, u update) {
 		return // the answer to session/load has the present values
 	}
 	if isText {
-		s.saidKind = u.Kind
-		s.saidText.WriteString(text.Text)
+		s.textKind = u.Kind
+		s.text.WriteString(b.Text)
 		return
 	}
 	s.record(u)
 }
 
-// endText adds the text that is being said to the history.
+// endText adds the open message or thought to the history.
 func (s *session) endText() {
-	if s.saidKind != "" {
-		s.record(update{Kind: s.saidKind, Content: textBlock(s.saidText.String())})
+	if s.textKind != "" {
+		s.record(update{Kind: s.textKind, Content: textBlock(s.text.String())})
 	}
-	s.saidKind = ""
-	s.saidText.Reset()
+	s.textKind = ""
+	s.text.Reset()
 }
 
 func (s *session) record(u update) {

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -90,8 +90,11 @@ func (s *session) read(data []byte) error {
 	return nil
 }
 
-// kept lists the ids of the sessions that have a file.
-func (a *agent) kept() ([]string, error) {
+// fileName matches the names of session files, complete or not.
+var fileName = regexp.MustCompile(`^` + idPrefix + `[0-9a-f]{16}\` + fileType + `(\.new)?$`)
+
+// files lists the session files, complete or not.
+func (a *agent) files() ([]fs.DirEntry, error) {
 	if a.cfg.Dir == "" {
 		return nil, nil
 	}
@@ -99,13 +102,7 @@ func (a *agent) kept() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
-	var ids []string
-	for _, f := range files {
-		if id, ok := strings.CutSuffix(f.Name(), fileType); ok && goodID.MatchString(id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
+	return slices.DeleteFunc(files, func(f fs.DirEntry) bool { return !fileName.MatchString(f.Name()) }), nil
 }
 
 // keepTime is how long a session's file stays after the last turn. Many clients never
@@ -114,18 +111,11 @@ const keepTime = 30 * 24 * time.Hour
 
 // sweep removes session files, complete or not, that are older than keepTime.
 func (a *agent) sweep() error {
-	if a.cfg.Dir == "" {
-		return nil
-	}
-	files, err := os.ReadDir(a.cfg.Dir)
+	files, err := a.files()
 	if err != nil {
-		return fmt.Errorf("look for old sessions: %w", err)
+		return err
 	}
 	for _, f := range files {
-		id, ok := strings.CutSuffix(strings.TrimSuffix(f.Name(), ".new"), fileType)
-		if !ok || !goodID.MatchString(id) {
-			continue
-		}
 		info, err := f.Info()
 		if err != nil || time.Since(info.ModTime()) < keepTime {
 			continue // young, or deleted meanwhile

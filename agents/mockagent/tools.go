@@ -238,7 +238,7 @@ func (t *turn) tool(ctx context.Context, rest string) (string, error) {
 	t.a.out.flush()
 	result, err := t.s.tools.call(ctx, name, json.RawMessage(args))
 	if err != nil {
-		t.ended(id, "failed", content(textBlock(err.Error())))
+		t.endCall(id, "failed", content(textBlock(err.Error())))
 		t.say("The tool could not be called: " + err.Error())
 		return stopEnd, nil
 	}
@@ -258,7 +258,7 @@ func (t *turn) tool(ctx context.Context, rest string) (string, error) {
 	if result.IsError {
 		status = "failed"
 	}
-	t.ended(id, status, shown...)
+	t.endCall(id, status, shown...)
 	t.say(fmt.Sprintf("%s %s with %d image(s): %s", name, status, images, strings.Join(texts, "\n")))
 	return stopEnd, nil
 }

@@ -25,7 +25,7 @@ type turn struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the turn is over
 
-	heard, said int // characters, for the usage
+	inputBytes, outputBytes int // of texts, for the usage
 }
 
 // block is a content block of a prompt or of a message.
@@ -72,7 +72,7 @@ func (a *agent) prompt(ctx context.Context, id json.RawMessage, p *sessionParams
 
 // run waits for the previous turn, if there is one, and answers the request.
 func (t *turn) run(ctx context.Context, before <-chan struct{}) {
-	defer t.leave()
+	defer t.dequeue()
 	if before != nil {
 		select {
 		case <-before:
@@ -82,7 +82,7 @@ func (t *turn) run(ctx context.Context, before <-chan struct{}) {
 			return
 		}
 	}
-	stop, err := t.play(ctx)
+	stop, err := t.perform(ctx)
 	t.a.mu.Lock()
 	if saved := t.a.save(t.s); err == nil && saved != nil {
 		err = saved
@@ -96,28 +96,28 @@ func (t *turn) run(ctx context.Context, before <-chan struct{}) {
 		return
 	}
 	t.a.out.answer(t.id, map[string]any{"stopReason": stop, "usage": map[string]int{
-		"inputTokens": tokens(t.heard), "outputTokens": tokens(t.said), "totalTokens": tokens(t.heard) + tokens(t.said),
+		"inputTokens": tokens(t.inputBytes), "outputTokens": tokens(t.outputBytes), "totalTokens": tokens(t.inputBytes) + tokens(t.outputBytes),
 	}})
 }
 
 // tokens estimates the number of tokens of a text.
 func tokens(bytes int) int { return (bytes + 3) / 4 }
 
-// leave removes the turn from the queue, so that the next one begins.
-func (t *turn) leave() {
+// dequeue removes the turn from the queue, so that the next one begins.
+func (t *turn) dequeue() {
 	t.a.mu.Lock()
 	defer t.a.mu.Unlock()
 	t.s.queue = slices.DeleteFunc(t.s.queue, func(other *turn) bool { return other == t })
 	close(t.done)
 }
 
-// play does what the prompt says.
-func (t *turn) play(ctx context.Context) (stop string, err error) {
+// perform does what the prompt says.
+func (t *turn) perform(ctx context.Context) (stop string, err error) {
 	var text []string
 	t.a.mu.Lock()
 	for _, b := range t.prompt {
-		t.a.remember(t.s, update{Kind: "user_message_chunk", Content: b})
-		t.heard += len(b.Text)
+		t.a.addHistory(t.s, update{Kind: "user_message_chunk", Content: b})
+		t.inputBytes += len(b.Text)
 		if b.Type == "text" {
 			text = append(text, b.Text)
 		}
@@ -148,27 +148,25 @@ func title(said string) string {
 	return said
 }
 
-// tell sends an update of the turn's session.
-func (t *turn) tell(u update) {
+// update sends an update of the turn's session.
+func (t *turn) update(u update) {
 	t.a.mu.Lock()
 	defer t.a.mu.Unlock()
-	t.a.tell(t.s, u)
+	t.a.sendUpdate(t.s, u)
 }
 
 // say sends a piece of the agent's message.
 func (t *turn) say(text string) {
-	t.said += len(text)
-	t.tell(update{Kind: "agent_message_chunk", Content: textBlock(text)})
+	t.outputBytes += len(text)
+	t.update(update{Kind: "agent_message_chunk", Content: textBlock(text)})
 }
 
 // pause sends the buffered messages and waits. It returns false if the turn is
 // cancelled.
 func (t *turn) pause(ctx context.Context, d time.Duration) bool {
 	t.a.out.flush()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -90,10 +90,10 @@ func read(in io.Reader, limit int, lines chan<- line, done <-chan struct{}) {
 type output struct {
 	end context.CancelCauseFunc // gets the first error
 
-	mu   sync.Mutex
-	w    *bufio.Writer
-	json *json.Encoder
-	dead bool // nothing is written any more
+	mu      sync.Mutex
+	w       *bufio.Writer
+	json    *json.Encoder
+	stopped bool // later messages are discarded
 }
 
 func newOutput(w io.Writer, end context.CancelCauseFunc) *output {
@@ -107,7 +107,7 @@ func newOutput(w io.Writer, end context.CancelCauseFunc) *output {
 func (o *output) put(message any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.dead {
+	if !o.stopped {
 		o.check(o.json.Encode(message))
 	}
 }
@@ -116,7 +116,7 @@ func (o *output) put(message any) {
 func (o *output) send(message any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.dead && o.check(o.json.Encode(message)) {
+	if !o.stopped && o.check(o.json.Encode(message)) {
 		o.check(o.w.Flush())
 	}
 }
@@ -124,7 +124,7 @@ func (o *output) send(message any) {
 func (o *output) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.dead {
+	if !o.stopped {
 		o.check(o.w.Flush())
 	}
 }
@@ -132,7 +132,7 @@ func (o *output) flush() {
 // check handles an error of a write. The caller holds o.mu.
 func (o *output) check(err error) bool {
 	if err != nil {
-		o.dead = true
+		o.stopped = true
 		o.end(fmt.Errorf("mock agent: write: %w", err))
 	}
 	return err == nil
@@ -143,7 +143,7 @@ func (o *output) stop() {
 	o.flush()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.dead = true
+	o.stopped = true
 }
 
 func (o *output) answer(id json.RawMessage, result any) {

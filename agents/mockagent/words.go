@@ -55,7 +55,7 @@ func (t *turn) echo(context.Context, string) (string, error) {
 		case "resource_link":
 			t.say(b.URI)
 		default:
-			t.tell(update{Kind: "agent_message_chunk", Content: b})
+			t.update(update{Kind: "agent_message_chunk", Content: b})
 		}
 	}
 	return stopEnd, nil
@@ -67,23 +67,23 @@ func (t *turn) call(u update) string {
 	defer t.a.mu.Unlock()
 	t.a.calls++
 	u.Kind, u.ToolCallID = "tool_call", "call-"+strconv.Itoa(t.a.calls)
-	t.a.tell(t.s, u)
+	t.a.sendUpdate(t.s, u)
 	return u.ToolCallID
 }
 
-// ended sends the end of a tool call.
-func (t *turn) ended(id, status string, content ...any) {
-	t.tell(update{Kind: "tool_call_update", ToolCallID: id, Status: status, Content: content})
+// endCall sends the end of a tool call.
+func (t *turn) endCall(id, status string, content ...any) {
+	t.update(update{Kind: "tool_call_update", ToolCallID: id, Status: status, Content: content})
 }
 
 // content returns a block as an element of a tool call's content.
 func content(b block) any { return map[string]any{"type": "content", "content": b} }
 
 func (t *turn) demo(ctx context.Context, _ string) (string, error) {
-	t.tell(update{Kind: "agent_thought_chunk", Content: textBlock("The user wants to see everything. ")})
-	t.tell(update{Kind: "agent_thought_chunk", Content: textBlock("First a plan, then the file.")})
+	t.update(update{Kind: "agent_thought_chunk", Content: textBlock("The user wants to see everything. ")})
+	t.update(update{Kind: "agent_thought_chunk", Content: textBlock("First a plan, then the file.")})
 	plan := func(first, second string) {
-		t.tell(update{Kind: "plan", Entries: []any{
+		t.update(update{Kind: "plan", Entries: []any{
 			map[string]string{"content": "Read the file", "priority": "high", "status": first},
 			map[string]string{"content": "Run the tests", "priority": "medium", "status": second},
 		}})
@@ -96,21 +96,21 @@ func (t *turn) demo(ctx context.Context, _ string) (string, error) {
 		Title: "Read main.go", ToolKind: "read", Status: "pending",
 		Locations: []any{map[string]any{"path": "/project/main.go", "line": 1}}, RawInput: map[string]string{"path": "/project/main.go"},
 	})
-	t.tell(update{Kind: "tool_call_update", ToolCallID: id, Status: "in_progress"})
-	t.ended(id, "completed", content(textBlock(source)))
+	t.update(update{Kind: "tool_call_update", ToolCallID: id, Status: "in_progress"})
+	t.endCall(id, "completed", content(textBlock(source)))
 	plan("completed", "in_progress")
 	id = t.call(update{Title: "go test ./...", ToolKind: "execute", Status: "in_progress", RawInput: map[string]string{"command": "go test ./..."}})
-	t.ended(id, "failed", content(textBlock("--- FAIL: TestDemo (0.00s)\nexit status 1")))
+	t.endCall(id, "failed", content(textBlock("--- FAIL: TestDemo (0.00s)\nexit status 1")))
 	plan("completed", "completed")
-	t.tell(update{Kind: "available_commands_update", Commands: []any{
+	t.update(update{Kind: "available_commands_update", Commands: []any{
 		map[string]string{"name": "review", "description": "Would review the changes"},
 	}})
 	t.say("\n\nDone. A test **failed**, as you can see.")
-	t.tell(update{Kind: "usage_update", Used: tokens(t.heard + t.said), Size: 200_000})
+	t.update(update{Kind: "usage_update", Used: tokens(t.inputBytes + t.outputBytes), Size: 200_000})
 	return stopEnd, ctx.Err()
 }
 
-const everyMarkup = `# Heading
+const markupSample = `# Heading
 
 Text that is **bold**, *italic*, ~~struck~~, ` + "`code`" + ` and a [link](https://example.com).
 
@@ -141,7 +141,7 @@ func main() {
 `
 
 func (t *turn) markdown(context.Context, string) (string, error) {
-	for l := range strings.SplitAfterSeq(everyMarkup, "\n") {
+	for l := range strings.SplitAfterSeq(markupSample, "\n") {
 		if l != "" {
 			t.say(l)
 		}
@@ -155,9 +155,9 @@ type option struct {
 	Kind string `json:"kind"`
 }
 
-// question asks the client for permission and returns the kind of the chosen option, or
+// askPermission asks the client for permission and returns the kind of the chosen option, or
 // "" if the client cancels.
-func (t *turn) question(ctx context.Context, call map[string]any, options ...option) (kind string, err error) {
+func (t *turn) askPermission(ctx context.Context, call map[string]any, options ...option) (kind string, err error) {
 	answer, err := t.a.ask(ctx, "session/request_permission", map[string]any{
 		"sessionId": t.s.ID, "toolCall": call, "options": options,
 	})
@@ -206,12 +206,12 @@ func (t *turn) permission(ctx context.Context, kinds string) (string, error) {
 	kind := "allow_always"
 	if !always {
 		var err error
-		kind, err = t.question(
+		kind, err = t.askPermission(
 			ctx, map[string]any{"toolCallId": id, "title": "`" + command + "`", "kind": "execute", "status": "pending", "rawInput": input},
 			options...,
 		)
 		if err != nil {
-			t.ended(id, "failed")
+			t.endCall(id, "failed")
 			return "", err
 		}
 	}
@@ -220,15 +220,15 @@ func (t *turn) permission(ctx context.Context, kinds string) (string, error) {
 		t.a.mu.Lock()
 		t.s.Always = kind == "allow_always"
 		t.a.mu.Unlock()
-		t.tell(update{Kind: "tool_call_update", ToolCallID: id, Status: "in_progress"})
-		t.ended(id, "completed", content(textBlock("Nothing was removed: this is a mock agent.")))
+		t.update(update{Kind: "tool_call_update", ToolCallID: id, Status: "in_progress"})
+		t.endCall(id, "completed", content(textBlock("Nothing was removed: this is a mock agent.")))
 		t.say("I was allowed to run it (" + kind + ").")
 		return stopEnd, nil
 	case "":
-		t.ended(id, "failed")
+		t.endCall(id, "failed")
 		return stopCancelled, nil
 	default:
-		t.ended(id, "failed", content(textBlock("The user refused.")))
+		t.endCall(id, "failed", content(textBlock("The user refused.")))
 		t.say("I was not allowed to run it (" + kind + ").")
 		return stopEnd, nil
 	}
@@ -239,25 +239,25 @@ func (t *turn) plan(ctx context.Context, _ string) (string, error) {
 	const text = "1. Read the file\n2. Change it\n3. Run the tests"
 	input := map[string]string{"plan": text}
 	id := t.call(update{Title: "Ready to code?", ToolKind: "switch_mode", Status: "pending", RawInput: input, Content: []any{content(textBlock(text))}})
-	kind, err := t.question(
+	kind, err := t.askPermission(
 		ctx, map[string]any{"toolCallId": id, "title": "Ready to code?", "kind": "switch_mode", "rawInput": input, "content": []any{content(textBlock(text))}},
 		option{"normal", "Yes", "allow_once"}, option{"plan", "No, keep planning", "reject_once"},
 	)
 	switch {
 	case err != nil:
-		t.ended(id, "failed")
+		t.endCall(id, "failed")
 		return "", err
 	case kind == "":
-		t.ended(id, "failed")
+		t.endCall(id, "failed")
 		return stopCancelled, nil
 	case kind == "allow_once":
-		t.ended(id, "completed")
+		t.endCall(id, "completed")
 		if _, err := t.a.change(t.s.ID, "mode", "normal"); err != nil {
 			return "", err
 		}
 		t.say("The plan was approved.")
 	default:
-		t.ended(id, "failed")
+		t.endCall(id, "failed")
 		t.say("The plan was not approved.")
 	}
 	return stopEnd, nil
@@ -279,9 +279,9 @@ var picture = sync.OnceValue(func() block {
 
 func (t *turn) image(context.Context, string) (string, error) {
 	t.say("This is a picture:")
-	t.tell(update{Kind: "agent_message_chunk", Content: picture()})
+	t.update(update{Kind: "agent_message_chunk", Content: picture()})
 	id := t.call(update{Title: "Take a screenshot", ToolKind: "other", Status: "in_progress", RawInput: map[string]string{"action": "screenshot"}})
-	t.ended(id, "completed", content(picture()))
+	t.endCall(id, "completed", content(picture()))
 	return stopEnd, nil
 }
 
@@ -291,7 +291,7 @@ func (t *turn) diff(context.Context, string) (string, error) {
 		Title: "Edit main.go", ToolKind: "edit", Status: "in_progress",
 		Locations: []any{map[string]any{"path": file}}, RawInput: map[string]string{"file_path": file},
 	})
-	t.ended(id, "completed", map[string]string{
+	t.endCall(id, "completed", map[string]string{
 		"type": "diff", "path": file,
 		"oldText": "package main\n\nfunc main() {}\n",
 		"newText": "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"hello\")\n}\n",

@@ -46,7 +46,7 @@ func parseCustom(text []byte) ([]Custom, error) {
 		return nil, fmt.Errorf(`must be {"agents": {"NAME": {"command": ["PROGRAM", "ARGUMENT"]}}}: %w`, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has more than one JSON value")
+		return nil, errors.New("has something behind the object")
 	}
 	list := make([]Custom, 0, len(content.Agents))
 	for id, c := range content.Agents {

@@ -261,7 +261,7 @@ var npmRemedies = map[string]string{
 	"ECONNREFUSED": "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
 	"ETIMEDOUT":    "npm's registry cannot be reached: check the network, the proxy and 'npm config get registry'",
 	"ECONNRESET":   "the connection to npm's registry broke: try again, what was downloaded is kept",
-	"EINTEGRITY":   "a package has another checksum than its registry says: try again, or check the registry",
+	"EINTEGRITY":   "a package is not what its registry promised: try again, or check the registry",
 	"ENOSPC":       "the disk is full",
 	"EBADPLATFORM": "the package is not made for this machine",
 	"EACCES":       "this user may not write there",

@@ -122,10 +122,8 @@ func wait(ctx context.Context, ms string) {
 	if err != nil {
 		return
 	}
-	t := time.NewTimer(time.Duration(n) * time.Millisecond)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(time.Duration(n) * time.Millisecond):
 	case <-ctx.Done():
 	}
 }
