@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 
@@ -143,5 +144,26 @@ func TestViewerActs(t *testing.T) {
 	resize(key).want(t, 200)
 	for _, other := range []string{"", "x", watching} {
 		resize(other).problem(t, 409, "control_held")
+	}
+}
+
+// TestStalledViewer: a viewer that does not read what it caused does not keep the live view
+// from ending.
+func TestStalledViewer(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	s.post(t, mainPath+"/control/take", "").want(t, 200)
+	conn := s.dial(t, mainPath+"/stream/video?access_token="+s.Token(), http.Header{})
+	signal(t, conn, "system/init")
+	take := map[string]any{"event": "control/take", "payload": map[string]string{"id": strings.Repeat("a", 1000)}}
+	for err := error(nil); err == nil; err = conn.WriteJSON(take) { // until the server waits for the client
+		if err := conn.SetWriteDeadline(time.Now().Add(2 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := time.Now()
+	s.post(t, mainPath+"/stream/stop", "").want(t, 200)
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("the live view ended after %v", took)
 	}
 }

@@ -213,6 +213,9 @@ func inputMessage(event string, b controlBody) ([]inputEvent, error) {
 		if b.Text == nil {
 			return nil, fmt.Errorf("%s: needs text", event)
 		}
+		if len(*b.Text) > textMost {
+			return nil, errLongText
+		}
 		return one(inputEvent{kind: inputType, text: *b.Text}, nil)
 	case "control/cut", "control/copy", "control/paste", "control/select_all":
 		return one(inputEvent{kind: inputPress, text: edits[event]}, nil)

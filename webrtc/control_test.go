@@ -63,6 +63,7 @@ func TestInvalidInputMessage(t *testing.T) {
 		{"control/keydown", `{"keysym":31}`, "keysym must be"},
 		{"control/keypress", `{"keysym":4294967295}`, "keysym must be"},
 		{"control/type", `{}`, "needs text"},
+		{"control/type", `{"text":"` + strings.Repeat("a", textMost+1) + `"}`, "at most 1048576 bytes"},
 		{"control/unknown", `{"text":"secret"}`, "unknown message"},
 	} {
 		var b controlBody

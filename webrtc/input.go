@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 
@@ -54,13 +55,14 @@ const (
 const inputHeader = 3
 
 var (
-	errShort   = errors.New("message is too short")
-	errOpcode  = errors.New("unknown opcode")
-	errButton  = errors.New("unknown button")
-	errKeysym  = errors.New("keysym must be from 0x20 to 0x1fffffff")
-	errFinger  = errors.New("only one finger is understood")
-	errControl = errors.New("the viewer does not have control")
-	errTyping  = errors.New("the desktop rejected a key or text") // for logs, where other errors would name keys
+	errShort    = errors.New("message is too short")
+	errOpcode   = errors.New("unknown opcode")
+	errButton   = errors.New("unknown button")
+	errKeysym   = errors.New("keysym must be from 0x20 to 0x1fffffff")
+	errFinger   = errors.New("only one finger is understood")
+	errControl  = errors.New("the viewer does not have control")
+	errLongText = fmt.Errorf("a text must have at most %d bytes: put a longer one on the clipboard and paste it", textMost)
+	errTyping   = errors.New("the desktop rejected a key or text") // for logs, where other errors would name keys
 )
 
 // parseInput parses a message of the data channel other than a ping.
@@ -183,11 +185,15 @@ func clampWheel(n int) int { return min(max(n, -wheelMost), wheelMost) }
 type inputQueue struct {
 	mu     sync.Mutex
 	events []inputEvent
+	text   int           // bytes of the events' texts
 	wake   chan struct{} // holds a value when there may be events
 }
 
-// inputMost bounds the queue. Beyond, all actions but releases are discarded.
-const inputMost = 512
+// Bounds of the queue. Beyond, all actions but releases are discarded.
+const (
+	inputMost = 512
+	textMost  = 1 << 20 // bytes of all texts, and of one
+)
 
 func newInputQueue() *inputQueue { return &inputQueue{wake: make(chan struct{}, 1)} }
 
@@ -198,9 +204,11 @@ func (q *inputQueue) put(e inputEvent) {
 	switch {
 	case n > 0 && e.kind == inputMove && q.events[n-1].kind == inputMove:
 		q.events[n-1] = e
+	case q.text+len(e.text) > textMost:
 	case n >= inputMost && e.kind != inputKeyUp && e.kind != inputButtonUp || n >= 2*inputMost:
 	default:
 		q.events = append(q.events, e)
+		q.text += len(e.text)
 	}
 	notify(q.wake)
 }
@@ -209,7 +217,7 @@ func (q *inputQueue) take() []inputEvent {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	events := q.events
-	q.events = nil
+	q.events, q.text = nil, 0
 	return events
 }
 

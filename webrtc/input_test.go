@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,5 +108,16 @@ func TestInputQueue(t *testing.T) {
 	q.put(inputEvent{kind: inputKeyUp})
 	if got = q.take(); len(got) != inputMost+1 || got[inputMost].kind != inputKeyUp {
 		t.Errorf("a full queue has %d events", len(got))
+	}
+	text := strings.Repeat("a", textMost/2)
+	for range 10 {
+		q.put(inputEvent{kind: inputType, text: text})
+	}
+	if got = q.take(); len(got) != 2 {
+		t.Errorf("a queue has %d texts of 512 KiB, want 2", len(got))
+	}
+	q.put(inputEvent{kind: inputType, text: text})
+	if got = q.take(); len(got) != 1 {
+		t.Error("a queue that was full takes no text when it is empty")
 	}
 }

@@ -19,7 +19,7 @@ const (
 	// maxCandidates is how many addresses a client may tell, in its session description
 	// and after it.
 	maxCandidates = network.MaxCandidates
-	// candidateMost is the largest size of a candidate, in bytes.
+	// candidateMost is the largest size of a candidate with its medium and user name fragment, in bytes.
 	candidateMost = 1 << 10
 )
 

@@ -1,7 +1,9 @@
 package webrtc
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	pion "github.com/pion/webrtc/v4"
@@ -42,5 +44,22 @@ func TestManyCandidates(t *testing.T) {
 	}
 	if n := int(p.offered.Load()); n > maxCandidates {
 		t.Errorf("%d candidates are counted, want up to %d", n, maxCandidates)
+	}
+}
+
+// TestHeldCandidates: a client cannot make the server keep large candidates by sending them
+// before its answer.
+func TestHeldCandidates(t *testing.T) {
+	t.Parallel()
+	large, mid := strings.Repeat("u", candidateMost), "0"
+	g := &signaling{peer: &peer{}}
+	for name, c := range map[string]pion.ICECandidateInit{
+		"candidate":          {Candidate: large + "u"},
+		"medium":             {Candidate: "a", SDPMid: &large},
+		"user name fragment": {Candidate: "a", SDPMid: &mid, UsernameFragment: &large},
+	} {
+		if err := g.candidate(c); !errors.Is(err, errLongCandidate) || len(g.held) > 0 {
+			t.Errorf("large %s: %v, %d kept", name, err, len(g.held))
+		}
 	}
 }

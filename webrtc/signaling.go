@@ -23,7 +23,7 @@ type Conn interface {
 	// connection.
 	Receive(context.Context) ([]byte, error)
 
-	// Send sends a text message.
+	// Send sends a text message. ctx has a deadline.
 	Send(context.Context, []byte) error
 }
 
@@ -413,7 +413,7 @@ func (g *signaling) answered(sdp string) error {
 
 // candidate adds one of the client's addresses. It keeps those that come before the answer.
 func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
-	if len(c.Candidate) > candidateMost {
+	if len(c.Candidate)+length(c.SDPMid)+length(c.UsernameFragment) > candidateMost {
 		return errLongCandidate
 	}
 	g.mu.Lock()
@@ -438,6 +438,13 @@ func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 		return fmt.Errorf("candidate: %w", err)
 	}
 	return nil
+}
+
+func length(s *string) int {
+	if s == nil {
+		return 0
+	}
+	return len(*s)
 }
 
 func (g *signaling) endPeer() {

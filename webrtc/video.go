@@ -15,7 +15,8 @@ type BinaryConn interface {
 	Conn
 
 	// SendBinary sends a binary message. Several goroutines may call it concurrently,
-	// also while Send runs.
+	// also while Send runs. It must return some seconds after ctx has ended, even if the
+	// client does not read: the end of the viewer waits for it.
 	SendBinary(context.Context, []byte) error
 }
 

@@ -209,14 +209,18 @@ func (c signalConn) Receive(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
+// viewerTime is how long a viewer may take to accept a message before it is disconnected. The
+// end of the desktop waits for it.
+const viewerTime = 10 * time.Second
+
 // Send implements webrtc.Conn.
 func (c signalConn) Send(_ context.Context, text []byte) error {
-	return c.ws.Send(websocket.TextMessage, text)
+	return c.ws.SendWithin(viewerTime, websocket.TextMessage, text)
 }
 
 // SendBinary implements webrtc.BinaryConn.
 func (c signalConn) SendBinary(_ context.Context, m []byte) error {
-	return c.ws.Send(websocket.BinaryMessage, m)
+	return c.ws.SendWithin(viewerTime, websocket.BinaryMessage, m)
 }
 
 const sdpType = "application/sdp"

@@ -151,9 +151,14 @@ func (ws *Socket) End(code int) {
 
 // Send sends one message. After an error the connection is of no more use.
 func (ws *Socket) Send(kind int, data []byte) error {
+	return ws.SendWithin(stalledSocket, kind, data)
+}
+
+// SendWithin is Send for a client that must accept the message within d.
+func (ws *Socket) SendWithin(d time.Duration, kind int, data []byte) error {
 	ws.write.Lock()
 	defer ws.write.Unlock()
-	_ = ws.conn.SetWriteDeadline(time.Now().Add(stalledSocket))
+	_ = ws.conn.SetWriteDeadline(time.Now().Add(d))
 	return ws.conn.WriteMessage(kind, data)
 }
 
