@@ -37,7 +37,7 @@ var importRules = []struct {
 	{"github.com/fasthttp/...", []string{"httpapi/..."}, false},
 	{"github.com/yuin/...", []string{"docs"}, false},
 	{"github.com/pion/...", []string{"webrtc/...", "internal/benchstream"}, true},
-	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchstream"}, true},
+	{"github.com/chromedp/...", []string{"internal/testbrowser", "internal/benchkit"}, true},
 	{"github.com/creack/...", []string{"process"}, true},
 	{"github.com/jackc/...", []string{"agents/eventlog", "internal/testpostgres"}, true},
 	{"modernc.org/...", []string{"agents/eventlog"}, true},

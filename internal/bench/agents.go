@@ -12,11 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
-
-	"github.com/deskhand/deskhand/internal/benchkit"
-	"github.com/deskhand/deskhand/internal/sdktest"
 )
 
 const (
@@ -26,69 +22,49 @@ const (
 	burstMost   = 50_000 // messages of one prompt while a history is made
 )
 
-// Goals of agents.
-const (
-	promptShare = 3.0    // of the time of the reference, whose log is memory
-	eventsGoal  = 10_000 // a second
-	pageGoal    = 5 * time.Millisecond
-	endGoal     = 500 * time.Millisecond
-)
-
-// agentBeds are the servers whose agents are measured: deskhand with
-// --database-sync full and normal, and the reference unless it is left out.
-type agentBeds []*bed
-
-// measureAgents measures the rows about agents that were asked for.
-func (b *bench) measureAgents(ctx context.Context) (err error) {
-	rows := []struct {
-		key     string
-		measure func(context.Context, agentBeds) error
-	}{{"agent-prompt", b.prompts}, {"agent-events", b.bursts}, {"agent-readers", b.readers}, {"agent-history", b.history}}
-	var beds agentBeds
-	defer func() {
-		for _, bed := range beds {
-			err = errors.Join(err, bed.Close())
-		}
-	}()
-	for _, r := range rows {
-		if !b.rows.MatchString(r.key) {
-			continue
-		}
-		if beds == nil {
-			if beds, err = b.startAgentBeds(ctx); err != nil {
-				return err
-			}
-		}
-		b.tell("%s", r.key)
-		if err := r.measure(ctx, beds); err != nil {
-			return fmt.Errorf("%s: %w", r.key, err)
-		}
+// agentRows returns the rows about agents, with a history of so many events.
+func agentRows(events int) []row {
+	const onlyNewest = "keeps 1024" // messages
+	title := fmt.Sprintf("history of %d events: ", events)
+	last := events - historyPage
+	return []row{
+		// The reference's log is memory.
+		{key: "agent-prompt", title: "prompt and answer, median (p90)", factor: 1.0 / 3, often: true, prepare: openMock, call: hello},
+		{key: "agent-prompt", title: "the same, database-sync normal", unsynced: true, often: true, prepare: openMock, call: hello},
+		{
+			key: "agent-events", title: fmt.Sprintf("%d concurrent agents, messages", speakers), messages: speakers * burstSize, rate: 10_000,
+			rounds: true, prepare: openSpeakers, call: bursts,
+		},
+		{
+			key: "agent-readers", title: fmt.Sprintf("%d readers, one stalled: prompt to echo, p99", audience), below: 50 * time.Millisecond,
+			whole: true, once: true, call: readers,
+		},
+		{
+			key: "agent-history", title: title + "the first page of " + fmt.Sprint(historyPage) + " at its end, in /v1/sessions", below: 500 * time.Millisecond,
+			impossible: onlyNewest, once: true, prepare: makeHistory(events),
+			call: func(ctx context.Context, b *bed) (time.Duration, error) { return b.sessions[0].olderPage(ctx, last) },
+		},
+		{
+			key: "agent-history", title: fmt.Sprintf("%s%d of the stream, median (p90)", title, historyPage), below: 5 * time.Millisecond,
+			impossible: onlyNewest,
+			call: func(ctx context.Context, b *bed) (time.Duration, error) {
+				return b.sessions[0].page(ctx, 1+b.place(last))
+			},
+		},
+		{
+			key: "agent-history", title: fmt.Sprintf("%spage of %d in /v1/sessions", title, historyPage), below: 5 * time.Millisecond,
+			impossible: onlyNewest,
+			call: func(ctx context.Context, b *bed) (time.Duration, error) {
+				return b.sessions[0].olderPage(ctx, b.place(last))
+			},
+		},
 	}
-	return nil
 }
 
-// startAgentBeds returns the servers that it has started, also with an error.
-func (b *bench) startAgentBeds(ctx context.Context) (beds agentBeds, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	configs := []sdktest.Config{{Binary: b.binary}, {Binary: b.binary, Args: []string{"--database-sync", "normal"}}}
-	if !b.alone {
-		configs = append(configs, sdktest.Config{Binary: b.reference, Reference: true})
-	}
-	for k, cfg := range configs {
-		bed, err := b.newBed(ctx, []string{"deskhand-full", "deskhand-normal", "reference-agents"}[k], cfg)
-		if err != nil {
-			return beds, err
-		}
-		beds = append(beds, bed)
-	}
-	if b.alone {
-		return beds, nil
-	}
-	if _, err := beds[2].call(ctx, http.MethodPost, "/v1/agents/mock/install", map[string]any{}); err != nil {
-		return beds, err
-	}
-	return beds, b.lendMock(beds[2])
+// place returns a place in a history that differs at every call, up to last.
+func (b *bed) place(last int) int {
+	b.turn++
+	return b.turn * 7919 % last
 }
 
 // sessionAgent is the reference's name for deskhand's mock agent. The reference
@@ -96,140 +72,72 @@ func (b *bench) startAgentBeds(ctx context.Context) (beds agentBeds, err error) 
 const sessionAgent = "pi"
 
 // lendMock gives the reference deskhand's mock agent.
-func (b *bench) lendMock(reference *bed) error {
-	dir := filepath.Join(reference.server.Home, ".local", "share", "sandbox-agent", "bin", "agent_processes")
+func (b *bed) lendMock(binary string) error {
+	dir := filepath.Join(b.server.Home, ".local", "share", "sandbox-agent", "bin", "agent_processes")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' mock-agent-process\n", b.binary)
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' mock-agent-process\n", binary)
 	return os.WriteFile(filepath.Join(dir, sessionAgent+"-acp"), []byte(script), 0o700)
 }
 
-// prompts measures a prompt and its answer, in each server in turn.
-func (b *bench) prompts(ctx context.Context, beds agentBeds) error {
-	var sessions []*session
-	for _, bed := range beds {
-		s, err := bed.newSession(ctx, "prompt", "mock")
+// openMock begins a session with the server's own mock agent.
+func openMock(ctx context.Context, b *bed) error {
+	if b.server.Reference() {
+		if _, err := b.call(ctx, http.MethodPost, "/v1/agents/mock/install", map[string]any{}); err != nil {
+			return err
+		}
+	}
+	s, err := b.newSession(ctx, "mock")
+	b.sessions = []*session{s}
+	return err
+}
+
+func hello(ctx context.Context, b *bed) (time.Duration, error) {
+	return b.sessions[0].prompt(ctx, "hello")
+}
+
+func openSpeakers(ctx context.Context, b *bed) error {
+	b.sessions = nil
+	for range speakers {
+		s, err := b.ownSession(ctx)
 		if err != nil {
 			return err
 		}
-		sessions = append(sessions, s)
+		b.sessions = append(b.sessions, s)
 	}
-	var times [3]sample
-	for n := -warmUp; n < oftenTimes*b.calls; n++ {
-		for k, s := range sessions {
-			took, err := s.prompt(ctx, "hello")
-			if err != nil {
-				return err
-			}
-			if n >= 0 {
-				times[k] = append(times[k], took)
-			}
-		}
-	}
-	for _, s := range times {
-		slices.Sort(s)
-	}
-	text := func(k int) string {
-		if b.alone {
-			return times[k].String()
-		}
-		return fmt.Sprintf("%v, %sx", times[k], benchkit.Significant(float64(times[k].median())/float64(times[2].median())))
-	}
-	goal := ""
-	if !b.alone {
-		goal = fmt.Sprintf("at most %gx", promptShare)
-	}
-	b.line(agentSessions, "prompt and answer, median (p90)", text(0), times[2].String(), goal, float64(times[0].median()) <= promptShare*float64(times[2].median()))
-	b.line(agentSessions, "the same, database-sync normal", text(1), times[2].String(), "", true)
 	return nil
 }
 
-// bursts measures how many messages a second several agents send concurrently,
-// until all of them are in the log and answered.
-func (b *bench) bursts(ctx context.Context, beds agentBeds) error {
-	beds = slices.Delete(slices.Clone(beds), 1, 2)
-	all := make([][]*session, len(beds))
-	for k, bed := range beds {
-		for n := range speakers {
-			s, err := bed.ownSession(ctx, fmt.Sprint("burst-", n))
-			if err != nil {
-				return err
-			}
-			all[k] = append(all[k], s)
-		}
-	}
-	var times [2]sample
-	for range b.rounds {
-		for k, sessions := range all {
-			took, err := concurrently(speakers, func(n int) error {
-				_, err := sessions[n].prompt(ctx, fmt.Sprint("burst ", burstSize))
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			times[k] = append(times[k], took)
-		}
-	}
-	rate := func(k int) float64 {
-		slices.Sort(times[k])
-		return speakers * burstSize / times[k].median().Seconds()
-	}
-	b.line(agentSessions, fmt.Sprintf("%d concurrent agents, messages", speakers), fmt.Sprintf("%.0f/s", rate(0)), fmt.Sprintf("%.0f/s", rate(1)),
-		fmt.Sprintf("%d/s", eventsGoal), rate(0) >= eventsGoal)
-	return nil
+// bursts has several agents send messages concurrently, until all of them are in
+// the log and answered.
+func bursts(ctx context.Context, b *bed) (time.Duration, error) {
+	return concurrently(speakers, func(n int) error {
+		_, err := b.sessions[n].prompt(ctx, fmt.Sprint("burst ", burstSize))
+		return err
+	})
 }
 
-// history makes a long session and reads pages of it: of the stream, and of the
-// API of sandbox-agent 0.1, which reads the log only as far as a caller asks.
-func (b *bench) history(ctx context.Context, beds agentBeds) error {
-	const none = "keeps 1024"
-	s, err := beds[0].ownSession(ctx, "history")
-	if err != nil {
-		return err
-	}
-	for sent := 0; sent < b.events; {
-		n := min(burstMost, b.events-sent)
-		if _, err := s.prompt(ctx, fmt.Sprint("burst ", n)); err != nil {
-			return err
-		}
-		sent += n
-	}
-	last := b.events - historyPage
-	atEnd, err := s.olderPage(ctx, last)
-	if err != nil {
-		return err
-	}
-	var stream, older sample
-	for n := range b.calls {
-		from := n * last / b.calls
-		took, err := s.page(ctx, 1+from)
+// makeHistory makes a long session.
+func makeHistory(events int) func(context.Context, *bed) error {
+	return func(ctx context.Context, b *bed) error {
+		s, err := b.ownSession(ctx)
 		if err != nil {
 			return err
 		}
-		stream = append(stream, took)
-		if took, err = s.olderPage(ctx, from); err != nil {
-			return err
+		b.sessions = []*session{s}
+		for left := events; left > 0; left -= burstMost {
+			if _, err := s.prompt(ctx, fmt.Sprint("burst ", min(burstMost, left))); err != nil {
+				return err
+			}
 		}
-		older = append(older, took)
+		return nil
 	}
-	line := func(what, found string, goal time.Duration, met bool) {
-		b.line(agentSessions, fmt.Sprintf("history of %d events: %s", b.events, what), found, none, "below "+benchkit.Milliseconds(goal), met)
-	}
-	slices.Sort(stream)
-	slices.Sort(older)
-	line(fmt.Sprintf("%d of the stream, median (p90)", historyPage), stream.String(), pageGoal, stream.median() < pageGoal)
-	line(fmt.Sprintf("page of %d in /v1/sessions", historyPage), older.String(), pageGoal, older.median() < pageGoal)
-	line("the first such page at its end", benchkit.Milliseconds(atEnd), endGoal, atEnd < endGoal)
-	return nil
 }
 
-// olderPage reads a page through the API of sandbox-agent 0.1 and returns how
-// long that took.
+// olderPage reads a page through the API of sandbox-agent 0.1, which reads the log
+// only as far as a caller asks, and returns how long that took.
 func (s *session) olderPage(ctx context.Context, offset int) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	path := fmt.Sprintf("/v1/sessions/%s/events?limit=%d&offset=%d", url.PathEscape(s.id), historyPage, offset)
 	took, err := s.bed.call(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -279,8 +187,9 @@ type session struct {
 }
 
 // newSession begins a session. The reference's own mock agent gives it no id.
-func (b *bed) newSession(ctx context.Context, server, agent string) (*session, error) {
-	s := &session{bed: b, path: "/v1/acp/" + url.PathEscape(server)}
+func (b *bed) newSession(ctx context.Context, agent string) (*session, error) {
+	b.turn++
+	s := &session{bed: b, path: fmt.Sprint("/v1/acp/bench-", b.turn)}
 	init := map[string]any{"protocolVersion": 1, "clientInfo": map[string]any{"name": "bench", "version": "1"}}
 	if _, err := s.request(ctx, "?agent="+agent, "initialize", init); err != nil {
 		return nil, err
@@ -299,14 +208,14 @@ func (b *bed) newSession(ctx context.Context, server, agent string) (*session, e
 }
 
 // ownSession begins a session with deskhand's mock agent.
-func (b *bed) ownSession(ctx context.Context, server string) (*session, error) {
+func (b *bed) ownSession(ctx context.Context) (*session, error) {
 	agent := "mock"
 	if b.server.Reference() {
 		agent = sessionAgent
 	}
-	s, err := b.newSession(ctx, server, agent)
+	s, err := b.newSession(ctx, agent)
 	if err == nil && s.id == "" {
-		err = fmt.Errorf("%s: no session: %s", b.name, &s.answer)
+		err = errors.New("no session: " + s.answer.String())
 	}
 	return s, err
 }

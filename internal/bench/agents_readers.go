@@ -24,61 +24,23 @@ const (
 	marks      = 400                   // prompts whose echo is timed
 	markPause  = 10 * time.Millisecond // between them
 	stallBurst = 20_000                // messages that fill the stalled reader's connection
-	lagGoal    = 50 * time.Millisecond
 )
 
 // readers measures, with many readers of one agent, how long after a prompt was
-// sent each reader has its echo. One of the readers does not read.
-func (b *bench) readers(ctx context.Context, beds agentBeds) error {
-	beds = slices.Delete(slices.Clone(beds), 1, 2)
-	lags := make([]lag, 2)
-	for k, bed := range beds {
-		if err := lags[k].measure(ctx, bed); err != nil {
-			return fmt.Errorf("%s: %w", bed.name, err)
-		}
-	}
-	ours := lags[0]
-	met := ours.missed == 0 && ours.stalled && benchkit.Quantile(ours.times, 0.99) < lagGoal
-	b.line(agentSessions, fmt.Sprintf("%d readers, one stalled: prompt to echo, p99", audience), ours.String(), lags[1].String(),
-		"below "+benchkit.Milliseconds(lagGoal)+", nothing missing", met)
-	return nil
-}
-
-// lag is what was measured of one server's readers.
-type lag struct {
-	times   sample     // of all readers and prompts
-	missed  incomplete // readers that did not get everything
-	stalled bool       // the stalled reader found everything when it read again
-}
-
-func (l lag) String() string {
-	text := "no reader complete"
-	if len(l.times) > 0 {
-		text = fmt.Sprintf("%s (median %s)", benchkit.Milliseconds(benchkit.Quantile(l.times, 0.99)), benchkit.Milliseconds(l.times.median()))
-	}
-	if l.missed > 0 {
-		text += fmt.Sprintf("; %v", l.missed)
-	}
-	if !l.stalled {
-		text += "; the stalled one misses something"
-	}
-	return text
-}
-
-func (l *lag) measure(ctx context.Context, bed *bed) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	s, err := bed.ownSession(ctx, "readers")
+// sent each reader has its echo: the 99th percentile, of the readers that got
+// everything. One of the readers does not read until the end.
+func readers(ctx context.Context, b *bed) (time.Duration, error) {
+	s, err := b.ownSession(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	stalled, err := s.stall(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer stalled.Close()
 	if _, err := s.prompt(ctx, fmt.Sprint("burst ", stallBurst)); err != nil {
-		return err
+		return 0, err
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -86,9 +48,9 @@ func (l *lag) measure(ctx context.Context, bed *bed) error {
 	var group errgroup.Group
 	for i := range got {
 		got[i] = make([]time.Time, marks)
-		body, err := bed.open(reading, s.path)
+		body, err := b.open(reading, s.path)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		group.Go(func() error {
 			defer body.Close()
@@ -97,26 +59,37 @@ func (l *lag) measure(ctx context.Context, bed *bed) error {
 	}
 	sent, err := s.sendMarks(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	end := time.AfterFunc(quiet, stop) // a reader that lacks marks by then stays incomplete
 	err = group.Wait()
 	end.Stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return err
+		return 0, err
 	}
+	var lags sample
+	var missed incomplete
 	for _, times := range got {
 		if slices.ContainsFunc(times, time.Time.IsZero) {
-			l.missed++
+			missed++
 			continue
 		}
 		for n, at := range times {
-			l.times = append(l.times, at.Sub(sent[n]))
+			lags = append(lags, at.Sub(sent[n]))
 		}
 	}
-	slices.Sort(l.times)
-	l.stalled, err = catchUp(stalled)
-	return err
+	slices.Sort(lags)
+	whole, err := catchUp(stalled)
+	if err != nil {
+		return 0, err
+	}
+	if !whole {
+		missed++
+	}
+	if missed > 0 {
+		err = missed
+	}
+	return benchkit.Quantile(lags, 0.99), err
 }
 
 // sendMarks makes the prompts that are timed and returns when each was sent.

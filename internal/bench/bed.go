@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -24,11 +25,6 @@ const (
 	screenHeight = 900
 )
 
-// callTimeout is how long a server may take for the calls of one measurement.
-// The reference needs more than a minute for fifty concurrent screenshots when
-// the machine has other work.
-const callTimeout = 5 * time.Minute
-
 // bed is a server, with a desktop if furnished, and what is needed to call it.
 type bed struct {
 	name      string
@@ -40,6 +36,7 @@ type bed struct {
 	memory    string          // a directory on a memory file system
 	running   []string        // ids of the processes that a row has started
 	tty       *websocket.Conn // of one of them
+	sessions  []*session      // with agents, that a row has begun
 	seed      maphash.Seed
 	last      uint64 // hash of the last picture
 	resident  int64  // memory at the start of a row
@@ -50,9 +47,7 @@ type bed struct {
 
 // newBed starts a server with directories of its own.
 func (b *bench) newBed(ctx context.Context, name string, cfg sdktest.Config) (*bed, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	cfg.Home = filepath.Join(b.dir, name)
+	cfg.Home = filepath.Join(b.Dir, name)
 	memory := filepath.Join(b.memory, name)
 	for _, d := range []string{cfg.Home, memory} {
 		if err := os.Mkdir(d, 0o700); err != nil {
@@ -64,15 +59,19 @@ func (b *bench) newBed(ctx context.Context, name string, cfg sdktest.Config) (*b
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * max(burst, followers)}
-	return &bed{
+	bed := &bed{
 		name: name, server: server, http: &http.Client{Transport: transport}, seed: maphash.MakeSeed(), text: newScript(), memory: memory,
-	}, nil
+	}
+	if cfg.Reference {
+		if err := bed.lendMock(b.Binary); err != nil {
+			return nil, errors.Join(err, bed.Close())
+		}
+	}
+	return bed, nil
 }
 
 // furnish starts the desktop and opens the terminals.
 func (b *bed) furnish(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	if _, err := b.startDesktop(ctx); err != nil {
 		return err
 	}

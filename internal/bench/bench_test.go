@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	o, err := parse([]string{"-quick", "-row", "^png"}, new(bytes.Buffer))
-	if err != nil || o.calls != 10 || o.rounds != 1 || o.idle != 5*time.Second || !o.rows.MatchString("png-same") || o.rows.MatchString("jpeg") {
+	if err != nil || o.calls != 10 || o.rounds != 1 || o.idle != 5*time.Second || !o.Rows.MatchString("png-same") || o.Rows.MatchString("jpeg") {
 		t.Errorf("parse = %+v, %v", o, err)
 	}
 }

@@ -31,34 +31,34 @@ const flat = 8 << 20
 
 // hostRows are the rows that need no desktop.
 var hostRows = []row{
-	{key: "put-memory", title: "put 1 MiB, in memory", bytes: small, factor: parity, once: put(inMemory, small, "")},
-	{key: "put-disk", title: "put 1 MiB, on disk", bytes: small, once: put(onDisk, small, "")},
-	{key: "put-disk-unsynced", title: "put 1 MiB, on disk, sync=false", bytes: small, once: put(onDisk, small, "&sync=false")},
-	{key: "get-memory", title: "get 1 MiB, in memory", bytes: small, factor: parity, prepare: writeNoise(small), once: get(small)},
+	{key: "put-memory", title: "put 1 MiB, in memory", bytes: small, factor: parity, call: put(inMemory, small, "")},
+	{key: "put-disk", title: "put 1 MiB, on disk", bytes: small, call: put(onDisk, small, "")},
+	{key: "put-disk-unsynced", title: "put 1 MiB, on disk, sync=false", bytes: small, call: put(onDisk, small, "&sync=false")},
+	{key: "get-memory", title: "get 1 MiB, in memory", bytes: small, factor: parity, prepare: writeNoise(small), call: get(small)},
 	{
 		key: "get-large", title: "get 64 MiB, in memory", bytes: large, factor: parity, growth: flat,
-		prepare: writeNoise(large), once: get(large), finish: removeFile,
+		prepare: writeNoise(large), call: get(large), finish: removeFile,
 	},
 	{
 		key: "put-large", title: "put 64 MiB, in memory", bytes: large, rate: 400, growth: flat,
-		impossible: "refuses more than 2 MiB", once: put(inMemory, large, ""), finish: removeFile,
+		impossible: "refuses more than 2 MiB", call: put(inMemory, large, ""), finish: removeFile,
 	},
-	{key: "run", title: "run /bin/true", factor: parity, often: true, once: runTrue},
+	{key: "run", title: "run /bin/true", factor: parity, often: true, call: runTrue},
 	{
 		key: "list", title: fmt.Sprintf("list of %d running processes", crowd), below: 5 * time.Millisecond,
-		prepare: startCrowd, once: listCrowd, finish: endProcesses,
+		prepare: startCrowd, call: listCrowd, finish: endProcesses,
 	},
 	{
 		key: "followers", title: fmt.Sprintf("%d lines to %d followers of a log", logLines, followers), bytes: int64(followers * len(logText)),
-		whole: true, rounds: true, once: follow,
+		whole: true, rounds: true, call: follow,
 	},
 	{
 		key: "echo", title: "terminal: a key and its echo", below: time.Millisecond, often: true,
-		prepare: openEcho, once: echo, finish: closeEcho,
+		prepare: openEcho, call: echo, finish: closeEcho,
 	},
 	{
 		key: "flood", title: "terminal: cat of 50 MB", bytes: flood, rate: 50, whole: true, rounds: true,
-		prepare: writeNoise(flood), once: showFlood, finish: removeFile,
+		prepare: writeNoise(flood), call: showFlood, finish: removeFile,
 	},
 }
 

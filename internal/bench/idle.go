@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,28 +22,18 @@ func (b *bench) watchIdle(ctx context.Context) error {
 	if b.idle == 0 {
 		return nil
 	}
-	b.tell("idle for %v", b.idle)
+	b.Tell("idle for %v", b.idle)
 	d := b.beds[0]
 	d.http.CloseIdleConnections()
-	before, err := benchkit.ProcessorTime(d.server.PID)
+	share, err := benchkit.Share(ctx, b.idle, func() (time.Duration, error) { return benchkit.ProcessorTime(d.server.PID) })
 	if err != nil {
 		return err
 	}
-	begin := time.Now()
-	if err := benchkit.Pause(ctx, b.idle); err != nil {
-		return err
-	}
-	after, err := benchkit.ProcessorTime(d.server.PID)
-	if err != nil {
-		return err
-	}
-	took := time.Since(begin)
 	anonymous, err := anonymousMemory(d.server.PID)
 	if err != nil {
 		return err
 	}
-	share := (after - before).Seconds() / took.Seconds()
-	b.line(idleServer, fmt.Sprintf("processor, over %v", took.Round(time.Second)), fmt.Sprintf("%.2f %% of a core", share*100), "",
+	b.line(idleServer, fmt.Sprintf("processor, over %v", b.idle), fmt.Sprintf("%.2f %% of a core", share*100), "",
 		fmt.Sprintf("below %g %%", idleShare*100), share < idleShare)
 	b.line(idleServer, "anonymous resident memory", fmt.Sprintf("%.1f MiB", float64(anonymous)/(1<<20)), "",
 		fmt.Sprintf("below %d MiB", idleMemory>>20), anonymous < idleMemory)
@@ -58,7 +46,7 @@ func (b *bench) watchFresh(ctx context.Context) error {
 	if b.idle == 0 {
 		return nil
 	}
-	b.tell("idle for %v after the start", b.idle)
+	b.Tell("idle for %v after the start", b.idle)
 	for _, d := range b.beds {
 		d.http.CloseIdleConnections()
 	}
@@ -98,16 +86,14 @@ func forgetPeak(pid int) (int64, error) {
 // memoryFigure returns the value of a line of a file in /proc/PID, converted from
 // KiB to bytes.
 func memoryFigure(pid int, file, name string) (int64, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, file))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), name); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
-			return kib << 10, err
-		}
+	var kib int64
+	_, rest, _ := strings.Cut(string(text), "\n"+name)
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0, fmt.Errorf("%s of process %d: %s %w", file, pid, name, err)
 	}
-	return 0, fmt.Errorf("%s of process %d has no line %s", file, pid, name)
+	return kib << 10, nil
 }

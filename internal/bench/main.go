@@ -4,7 +4,7 @@
 // # Usage
 //
 //	make bench
-//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 1m] [-record 30s] [-history 1000000]
+//	go run ./internal/bench [-n 50] [-row png] [-quick] [-alone] [-idle 1m] [-record 30s] [-history 1000000] [-deskhand FILE]
 //
 // # What it measures
 //
@@ -36,11 +36,11 @@
 // held, and the picture in the video is compared with a screenshot. The keys are
 // record-idle, record-text and record-page.
 //
-// Agents are measured with the mock agent, on servers of their own: deskhand with
-// --database-sync full and normal, and the reference, which keeps everything in
-// memory. The row agent-prompt uses the reference's own mock agent, which echoes the
-// message without a model of sessions. The rows agent-events and agent-readers give
-// the reference deskhand's mock agent. The row agent-history measures deskhand alone.
+// Agents are measured with the mock agent. The reference keeps everything in memory.
+// The row agent-prompt uses the reference's own mock agent, which echoes the message
+// without a model of sessions, and measures a second deskhand with --database-sync
+// normal. The rows agent-events and agent-readers give the reference deskhand's mock
+// agent. The row agent-history measures deskhand alone.
 //
 // # Requirements
 //
@@ -54,7 +54,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/benchkit"
@@ -62,14 +61,13 @@ import (
 
 // options are the command line.
 type options struct {
+	benchkit.Options
 	calls  int
 	rounds int // calls of a row whose calls consist of many
-	rows   *regexp.Regexp
 	alone  bool
 	idle   time.Duration
 	record time.Duration // of each scene
 	events int           // in the history of an agent's session
-	binary string
 }
 
 func main() { benchkit.Main("bench", run) }
@@ -77,28 +75,22 @@ func main() { benchkit.Main("bench", run) }
 func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{rounds: 5}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(stderr)
 	f.IntVar(&o.calls, "n", 50, "calls of each server, in each row")
-	filter := f.String("row", "", "only rows whose key matches this regular expression")
-	quick := f.Bool("quick", false, "ten calls and a short idle time: to see that it works")
 	f.BoolVar(&o.alone, "alone", false, "measure deskhand without the reference server")
 	f.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle server, before and after the rows; 0: not at all")
 	f.DurationVar(&o.record, "record", 30*time.Second, "how long to record each scene; 0: not at all")
 	f.IntVar(&o.events, "history", 1_000_000, "how many events the history of an agent's session gets, at least 1000")
-	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
-	if err := f.Parse(args); err != nil {
+	if err := o.Parse(f, args, stderr); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.calls < 1 || o.idle < 0 || o.record < 0 || o.events < 1000 {
+	if o.calls < 1 || o.idle < 0 || o.record < 0 || o.events < 1000 {
 		return o, errors.New("wrong arguments: see -help")
 	}
-	if *quick {
+	if o.Quick {
 		o.events = min(o.events, 20_000)
 		o.calls, o.rounds, o.idle, o.record = 10, 1, min(o.idle, 5*time.Second), min(o.record, 5*time.Second)
 	}
-	var err error
-	o.rows, err = regexp.Compile(*filter)
-	return o, err
+	return o, nil
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
@@ -121,7 +113,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		func(ctx context.Context) error { return b.measureRows(ctx, hostCalls, hostRows) },
 		b.recordScenes,
 		func(ctx context.Context) error { return b.measureRows(ctx, desktopCalls, startRows) }, // closes the terminals
-		b.measureAgents,
+		func(ctx context.Context) error { return b.measureRows(ctx, agentSessions, agentRows(b.events)) },
 	}
 	for _, step := range steps {
 		if err = step(ctx); err != nil {
@@ -135,7 +127,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 // measureRows measures the rows that were asked for, until one fails.
 func (b *bench) measureRows(ctx context.Context, to section, rows []row) error {
 	for _, r := range rows {
-		if !b.rows.MatchString(r.key) {
+		if !b.Rows.MatchString(r.key) {
 			continue
 		}
 		res, err := b.measure(ctx, r)

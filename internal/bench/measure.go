@@ -16,26 +16,28 @@ import (
 const (
 	warmUp     = 2  // calls that are not counted
 	oftenTimes = 20 // factor of the calls of a short row
+
+	// rowTimeout bounds a row. The reference needs more than a minute for fifty
+	// concurrent screenshots when the machine has other work.
+	rowTimeout = 15 * time.Minute
 )
 
 // bench is a run.
 type bench struct {
+	*benchkit.Run
 	options
-	progress  io.Writer
-	dir       string
 	memory    string // a directory on a memory file system
 	reference string // path of the reference server, empty with -alone
-	load      string // average, before anything was started
 	beds      []*bed // deskhand first
 	tables    [sections][][]string
 }
 
 func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {
-	dir, err := os.MkdirTemp("", "deskhand-bench-")
+	base, err := benchkit.Start(ctx, o.Options, progress)
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{options: o, progress: progress, dir: dir, load: benchkit.LoadAverage()}
+	b := &bench{Run: base, options: o}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -46,11 +48,7 @@ func (b *bench) open(ctx context.Context) (err error) {
 	if b.memory, err = os.MkdirTemp(memoryDir, "deskhand-bench-"); err != nil {
 		return err
 	}
-	b.tell("finding or building the servers")
-	if b.binary, err = benchkit.Binary(ctx, b.binary, b.dir); err != nil {
-		return err
-	}
-	configs := map[string]sdktest.Config{"deskhand": {Binary: b.binary}}
+	servers := []sdktest.Config{{Binary: b.Binary}}
 	if !b.alone {
 		modules, err := sdktest.Install(ctx)
 		if err != nil {
@@ -59,28 +57,22 @@ func (b *bench) open(ctx context.Context) (err error) {
 		if b.reference, err = sdktest.ReferenceBinary(modules); err != nil {
 			return err
 		}
-		configs["reference"] = sdktest.Config{Binary: b.reference, Reference: true}
+		servers = append(servers, sdktest.Config{Binary: b.reference, Reference: true})
 	}
-	b.tell("starting the servers and their desktops")
-	for _, name := range []string{"deskhand", "reference"} {
-		cfg, ok := configs[name]
-		if !ok {
-			continue
-		}
-		bed, err := b.newBed(ctx, name, cfg)
+	b.Tell("starting the servers and their desktops")
+	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
+	defer cancel()
+	for k, cfg := range servers {
+		bed, err := b.newBed(ctx, []string{"deskhand", "reference"}[k], cfg)
 		if err != nil {
 			return err
 		}
 		b.beds = append(b.beds, bed)
 		if err := bed.furnish(ctx); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", bed.name, err)
 		}
 	}
 	return nil
-}
-
-func (b *bench) tell(format string, args ...any) {
-	fmt.Fprintf(b.progress, format+"\n", args...)
 }
 
 // Close ends the servers and removes their files.
@@ -89,7 +81,7 @@ func (b *bench) Close() error {
 	for _, bed := range b.beds {
 		errs = append(errs, bed.Close())
 	}
-	return errors.Join(append(errs, os.RemoveAll(b.dir), os.RemoveAll(b.memory))...)
+	return errors.Join(append(errs, b.Run.Close(), os.RemoveAll(b.memory))...)
 }
 
 // sample holds the durations of one server's calls, sorted when it is complete.
@@ -97,8 +89,11 @@ type sample []time.Duration
 
 func (s sample) median() time.Duration { return benchkit.Quantile(s, 0.5) }
 
-// String returns the median and the 90th percentile.
+// String returns the median and the 90th percentile, or the only duration.
 func (s sample) String() string {
+	if len(s) == 1 {
+		return benchkit.Milliseconds(s[0])
+	}
 	return fmt.Sprintf("%s (%s)", benchkit.Milliseconds(s.median()), benchkit.Milliseconds(benchkit.Quantile(s, 0.9)))
 }
 
@@ -106,7 +101,7 @@ func (s sample) String() string {
 type result struct {
 	row
 	times  [2]sample
-	missed [2]incomplete // readers, in calls whose times are left out
+	missed [2]incomplete // readers
 	grown  [2]int64      // bytes of resident memory, at the most
 }
 
@@ -118,12 +113,12 @@ func (r result) ratio() float64 {
 	return float64(r.times[1].median()) / float64(r.times[0].median())
 }
 
-// speed returns how many MB/s were moved in the median.
+// speed returns how many MB, or messages, were moved in a second in the median.
 func (r result) speed(k int) float64 {
 	if r.times[k].median() == 0 {
 		return 0
 	}
-	return float64(r.bytes) / 1e6 / r.times[k].median().Seconds()
+	return (float64(r.bytes)/1e6 + float64(r.messages)) / r.times[k].median().Seconds()
 }
 
 func (r result) met() bool {
@@ -137,26 +132,30 @@ func (r result) met() bool {
 
 // measure makes the calls of a row, of each server in turn.
 func (b *bench) measure(ctx context.Context, r row) (res result, err error) {
-	b.tell("%s", r.title)
+	b.Tell("%s", r.title)
+	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
+	defer cancel()
 	res.row = r
-	beds := b.beds
+	beds := slices.Clone(b.beds)
+	if r.unsynced {
+		beds[0], err = b.newBed(ctx, "deskhand-unsynced", sdktest.Config{Binary: b.Binary, Args: []string{"--database-sync", "normal"}})
+		if err != nil {
+			return res, err
+		}
+		defer func() { err = errors.Join(err, beds[0].Close()) }()
+	}
 	if r.impossible != "" {
 		beds = beds[:1]
-		for _, bed := range b.beds[1:] {
-			if _, err := withDeadline(ctx, bed, r.once); err == nil {
-				return res, fmt.Errorf("%s can do it", bed.name)
-			}
-		}
 	}
 	for _, bed := range beds {
-		if _, err := withDeadline(ctx, bed, r.before); err != nil {
-			return res, err
+		if err := r.before(ctx, bed); err != nil {
+			return res, fmt.Errorf("%s: %w", bed.name, err)
 		}
 	}
 	err = b.repeat(ctx, &res, beds)
 	for k, bed := range beds {
-		grown, failed := withDeadline(ctx, bed, r.after)
-		res.grown[k] = grown
+		var failed error
+		res.grown[k], failed = r.after(ctx, bed)
 		err = errors.Join(err, failed)
 		slices.Sort(res.times[k])
 	}
@@ -167,6 +166,8 @@ func (b *bench) measure(ctx context.Context, r row) (res result, err error) {
 func (b *bench) repeat(ctx context.Context, res *result, beds []*bed) error {
 	n, first := b.calls, -warmUp
 	switch {
+	case res.once:
+		n, first = 1, 0
 	case res.rounds:
 		n, first = b.rounds, 0 // each consists of many calls
 	case res.often:
@@ -174,14 +175,13 @@ func (b *bench) repeat(ctx context.Context, res *result, beds []*bed) error {
 	}
 	for i := first; i < n; i++ {
 		for k, bed := range beds {
-			took, err := withDeadline(ctx, bed, res.once)
+			took, err := res.call(ctx, bed)
 			var missed incomplete
-			switch {
-			case errors.As(err, &missed):
-				res.missed[k] += missed
-			case err != nil:
+			if err != nil && !errors.As(err, &missed) {
 				return err
-			case i >= 0:
+			}
+			res.missed[k] += missed
+			if i >= 0 && took > 0 {
 				res.times[k] = append(res.times[k], took)
 			}
 		}
@@ -190,16 +190,16 @@ func (b *bench) repeat(ctx context.Context, res *result, beds []*bed) error {
 }
 
 // before prepares a bed for the calls of a row.
-func (r row) before(ctx context.Context, b *bed) (none int64, err error) {
+func (r row) before(ctx context.Context, b *bed) (err error) {
 	if r.prepare != nil {
 		if err := r.prepare(ctx, b); err != nil {
-			return 0, fmt.Errorf("%s: %w", b.name, err)
+			return err
 		}
 	}
 	if r.growth > 0 {
 		b.resident, err = forgetPeak(b.server.PID)
 	}
-	return 0, err
+	return err
 }
 
 // after cleans a bed up and returns how much the server's memory has grown.
@@ -212,10 +212,4 @@ func (r row) after(ctx context.Context, b *bed) (grown int64, err error) {
 		err = errors.Join(err, r.finish(ctx, b))
 	}
 	return grown, err
-}
-
-func withDeadline[T any](ctx context.Context, b *bed, f func(context.Context, *bed) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return f(ctx, b)
 }

@@ -48,12 +48,12 @@ func (b *bench) recordScenes(ctx context.Context) error {
 		return nil
 	}
 	for _, sc := range scenes {
-		if !b.rows.MatchString(sc.key) {
+		if !b.Rows.MatchString(sc.key) {
 			continue
 		}
 		var by [2]recording
 		for k, bed := range b.beds {
-			b.tell("recording: %s, with %s", sc.title, bed.name)
+			b.Tell("recording: %s, with %s", sc.title, bed.name)
 			var err error
 			if by[k], err = bed.recordScene(ctx, sc, b.record); err != nil {
 				return fmt.Errorf("recording of %s: %s: %w", sc.title, bed.name, err)
@@ -95,6 +95,8 @@ func (b *bench) addRecordings(s scene, by [2]recording) {
 }
 
 func (b *bed) recordScene(ctx context.Context, sc scene, length time.Duration) (r recording, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
+	defer cancel()
 	stage, err := sc.open(ctx, b)
 	if err != nil {
 		return r, err
@@ -145,28 +147,20 @@ func (b *bed) watchProcessor(ctx context.Context, length time.Duration, probe fu
 	if probe != nil {
 		n = probes
 	}
-	var used, watched time.Duration
+	share := 0.0
 	for range n {
-		begin := time.Now()
-		before, err := benchkit.TreeProcessorTime(b.server.PID)
+		part, err := benchkit.Share(ctx, length/time.Duration(n), func() (time.Duration, error) { return benchkit.TreeProcessorTime(b.server.PID) })
 		if err != nil {
 			return 0, err
 		}
-		if err := benchkit.Pause(ctx, length/time.Duration(n)); err != nil {
-			return 0, err
-		}
-		after, err := benchkit.TreeProcessorTime(b.server.PID)
-		if err != nil {
-			return 0, err
-		}
-		used, watched = used+after-before, watched+time.Since(begin)
+		share += part / float64(n)
 		if probe != nil {
 			if err := probe(ctx); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return used.Seconds() / watched.Seconds(), nil
+	return share, nil
 }
 
 // probe is the screen at some moment of a recording.

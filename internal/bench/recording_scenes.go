@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/benchkit"
 )
@@ -79,96 +76,46 @@ func openText(_ context.Context, b *bed) (*stage, error) {
 	}, nil
 }
 
-// scrolling is the script of the page. It scrolls between the messages "go" and
-// "hold", and requests "done" when a message has taken effect.
+// scrolling is the script of the page.
 const scrolling = `let on = false;
 const step = () => { if (on) { scrollBy(0, 6); if (scrollY + innerHeight >= document.body.scrollHeight - 8) scrollTo(0, 0); } requestAnimationFrame(step); };
-const events = new EventSource("steps");
-events.onmessage = ({ data }) => { on = data === "go"; requestAnimationFrame(() => requestAnimationFrame(() => fetch("done"))); };
+const setScrolling = (next) => { on = next; return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))); };
 step();`
 
-// openPage has a browser scroll a page.
+// openPage has a browser scroll a page over the whole desktop.
 func openPage(ctx context.Context, b *bed) (*stage, error) {
-	steps, done := make(chan string), make(chan struct{}, 8)
-	over := make(chan struct{})
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page()) })
-	mux.HandleFunc("/done", func(http.ResponseWriter, *http.Request) { done <- struct{}{} })
-	mux.HandleFunc("/steps", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for {
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case step := <-steps:
-				fmt.Fprintf(w, "data: %s\n\n", step)
-			case <-over:
-				return
-			case <-r.Context().Done():
-				return
-			}
-		}
-	})
-	server := httptest.NewServer(mux)
-	send := func(step string) func(context.Context) error {
+	if _, err := b.call(ctx, http.MethodGet, "/v1/desktop/display/info", nil); err != nil {
+		return nil, err
+	}
+	var display struct{ Display, XAuthority string }
+	if err := json.Unmarshal(b.body.Bytes(), &display); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(b.server.Home, "page.html")
+	if err := os.WriteFile(file, []byte(page()), 0o600); err != nil {
+		return nil, err
+	}
+	browser, err := benchkit.OpenBrowser(filepath.Join(b.server.Home, "chromium"), screenWidth, screenHeight,
+		"DISPLAY="+display.Display, "XAUTHORITY="+display.XAuthority)
+	if err != nil {
+		return nil, err
+	}
+	scroll := func(on bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			select {
-			case steps <- step:
-			case <-ctx.Done():
-				return errors.New("the browser did not load the page")
+			if err := browser.Ask(ctx, nil, "setScrolling", on); err != nil {
+				return err
 			}
-			select {
-			case <-done:
-				return benchkit.Pause(ctx, 2*drawTime)
-			case <-ctx.Done():
-				return errors.New("the page does not answer")
-			}
+			return benchkit.Pause(ctx, 2*drawTime)
 		}
 	}
-	s := &stage{hold: send("hold"), resume: send("go")}
-	pid := 0
-	s.close = func() error {
-		close(over)
-		server.Close()
-		if pid == 0 {
-			return nil
-		}
-		return unix.Kill(pid, unix.SIGTERM)
-	}
-	var err error
-	if pid, err = b.openBrowser(ctx, server.URL); err == nil {
+	s := &stage{hold: scroll(false), resume: scroll(true), close: func() error { browser.Close(); return nil }}
+	if err = browser.Navigate(ctx, "file://"+file); err == nil {
 		err = s.resume(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
-}
-
-// openBrowser shows a page over the whole desktop, and returns its process.
-func (b *bed) openBrowser(ctx context.Context, url string) (pid int, err error) {
-	file := filepath.Join(b.server.Home, "browser-pid")
-	_, err = b.call(ctx, http.MethodPost, "/v1/desktop/launch", map[string]any{
-		"app": "sh", "args": []string{
-			"-c", `echo $$ >"$0.new" && mv "$0.new" "$0" && exec chromium "$@"`, file,
-			"--no-sandbox", "--no-first-run", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-			"--user-data-dir=" + filepath.Join(b.server.Home, "chromium"), "--app=" + url,
-			"--window-position=0,0", fmt.Sprintf("--window-size=%d,%d", screenWidth, screenHeight),
-		},
-	})
-	if err != nil {
-		return 0, err
-	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if text, err := os.ReadFile(file); err == nil {
-			return strconv.Atoi(strings.TrimSpace(string(text)))
-		}
-		if err := benchkit.Pause(ctx, 50*time.Millisecond); err != nil {
-			return 0, err
-		}
-	}
-	return 0, errors.New("the browser does not start")
 }
 
 // page is a long page of text, headings and coloured boxes, the same each time.

@@ -16,9 +16,9 @@ type section int
 const (
 	desktopCalls section = iota
 	hostCalls
+	agentSessions
 	idleServer
 	recordings
-	agentSessions
 	sections
 )
 
@@ -26,9 +26,9 @@ const (
 var heads = [sections]string{
 	desktopCalls:  fmt.Sprintf("call, %dx%d, three windows", screenWidth, screenHeight),
 	hostCalls:     "call",
+	agentSessions: "agents' sessions, mock agent",
 	idleServer:    "the server's process, the desktop on and no client connected",
 	recordings:    fmt.Sprintf("recording %dx%d, up to %d pictures a second, SSIM of %d moments", screenWidth, screenHeight, recordedRate, probes),
-	agentSessions: "agents' sessions, mock agent",
 }
 
 // line adds a line to a table whose cells are text. met is ignored without a goal.
@@ -47,7 +47,7 @@ func (b *bench) report(ctx context.Context, w io.Writer) error {
 	}
 	for s, rows := range b.tables {
 		head := []string{heads[s], "deskhand", "reference", "goal", ""}
-		if section(s) <= hostCalls {
+		if section(s) <= agentSessions {
 			head = []string{heads[s], "deskhand, median (p90)", "reference, median (p90)", "times faster", "goal", ""}
 		}
 		if len(rows) > 0 {
@@ -91,6 +91,9 @@ func (r result) found(k int) string {
 	if r.bytes > 0 {
 		text += fmt.Sprintf(", %s MB/s", benchkit.Significant(r.speed(k)))
 	}
+	if r.messages > 0 {
+		text += fmt.Sprintf(", %.0f/s", r.speed(k))
+	}
 	if r.growth > 0 {
 		text += fmt.Sprintf(", memory +%s MiB", benchkit.Significant(float64(r.grown[k])/(1<<20)))
 	}
@@ -105,13 +108,18 @@ func (r result) goal() string {
 	switch {
 	case r.factor == parity:
 		goals = append(goals, "no slower")
-	case r.factor > 0:
+	case r.factor >= 1:
 		goals = append(goals, fmt.Sprintf("%gx", r.factor))
+	case r.factor > 0:
+		goals = append(goals, fmt.Sprintf("at most %gx the time", 1/r.factor))
 	}
 	if r.below > 0 {
 		goals = append(goals, "below "+benchkit.Milliseconds(r.below))
 	}
-	if r.rate > 0 {
+	switch {
+	case r.rate > 0 && r.messages > 0:
+		goals = append(goals, fmt.Sprintf("%g/s", r.rate))
+	case r.rate > 0:
 		goals = append(goals, fmt.Sprintf("%g MB/s", r.rate))
 	}
 	text := strings.Join(goals, " or ")
@@ -126,24 +134,17 @@ func (r result) goal() string {
 
 // describe writes what was measured, and on which machine.
 func (b *bench) describe(ctx context.Context, w io.Writer) error {
-	machine, err := benchkit.Machine()
-	if err != nil {
+	if err := b.Describe(ctx, w); err != nil {
 		return err
 	}
-	ours, err := benchkit.Version(ctx, b.binary, "version")
-	if err != nil {
-		return err
+	fmt.Fprintf(w, "%d calls a row, %d of a short one. Files in memory are on %s, files on disk on %s.\n",
+		b.calls, oftenTimes*b.calls, fileSystem(b.memory), fileSystem(b.Dir))
+	if b.alone {
+		return nil
 	}
-	fmt.Fprintf(w, "%s; %d calls a row, %d of a short one.\n", machine, b.calls, oftenTimes*b.calls)
-	fmt.Fprintf(w, "Files in memory are on %s, files on disk on %s.\n", fileSystem(b.memory), fileSystem(b.dir))
-	fmt.Fprintf(w, "Load average of the machine before the run: %s; after it: %s.\n", b.load, benchkit.LoadAverage())
-	fmt.Fprintf(w, "deskhand: %s.\n", ours)
-	if !b.alone {
-		theirs, err := benchkit.Version(ctx, b.reference, "--version")
-		if err != nil {
-			return err
-		}
+	theirs, err := benchkit.Version(ctx, b.reference, "--version")
+	if err == nil {
 		fmt.Fprintf(w, "Reference: %s, from npm.\n", theirs)
 	}
-	return nil
+	return err
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/benchkit"
 )
 
 const (
@@ -150,19 +152,9 @@ type script struct{ random *rand.Rand }
 func newScript() *script { return &script{rand.New(rand.NewPCG(1, 2))} }
 
 func (s *script) lines(columns int) string {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEF0123456789._/-:="
 	var b strings.Builder
 	for range newLines {
-		line := make([]byte, 0, columns)
-		for length := columns/2 + s.random.IntN(columns/2); len(line) < length; {
-			if s.random.IntN(7) == 0 {
-				line = append(line, ' ')
-				continue
-			}
-			line = append(line, letters[s.random.IntN(len(letters))])
-		}
-		b.WriteString("\r\n")
-		b.Write(line)
+		b.WriteString("\r\n" + benchkit.Line(s.random, columns))
 	}
 	return b.String()
 }

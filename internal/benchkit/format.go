@@ -3,6 +3,7 @@ package benchkit
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -51,4 +52,17 @@ func Significant(v float64) string {
 		}
 	}
 	return fmt.Sprintf("%.*f", digits, v)
+}
+
+// Line returns up to so many columns of text that look like the output of a
+// program, at least half as many.
+func Line(random *rand.Rand, columns int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEF0123456789._/-:="
+	line := make([]byte, columns/2+random.IntN(columns/2))
+	for i := range line {
+		if line[i] = letters[random.IntN(len(letters))]; random.IntN(7) == 0 {
+			line[i] = ' '
+		}
+	}
+	return string(line)
 }

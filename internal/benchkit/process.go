@@ -1,6 +1,7 @@
 package benchkit
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -48,6 +49,20 @@ func TreeProcessorTime(pid int) (time.Duration, error) {
 		}
 	}
 	return total, nil
+}
+
+// Share returns the processor time that grows in a time, as a share of one core.
+func Share(ctx context.Context, length time.Duration, used func() (time.Duration, error)) (float64, error) {
+	begin := time.Now()
+	before, err := used()
+	if err != nil {
+		return 0, err
+	}
+	if err := Pause(ctx, length); err != nil {
+		return 0, err
+	}
+	after, err := used()
+	return (after - before).Seconds() / time.Since(begin).Seconds(), err
 }
 
 // stat reads a process's parent, its own time and the time of its children that

@@ -24,29 +24,30 @@ const (
 	screenHeight = 1080
 )
 
-// patience bounds calls and waits.
-const patience = 30 * time.Second
+const (
+	patience   = 30 * time.Second // bounds calls and waits
+	rowTimeout = 15 * time.Minute
+)
 
 // bench is a run, with the server, the browser, and the X connection that draws
 // on the desktop.
 type bench struct {
+	*benchkit.Run
 	options
-	progress io.Writer
-	dir      string
 	server   *sdktest.Server
 	x        *x11.Conn
 	page     *page
-	browser  *browser
-	load     string // average of the last minute, before the row
+	browser  *benchkit.Browser
+	browsers int // that were started
 	table    [][]string
 }
 
 func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {
-	dir, err := os.MkdirTemp("", "deskhand-benchstream-")
+	base, err := benchkit.Start(ctx, o.Options, progress)
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{options: o, progress: progress, dir: dir, browser: newBrowser(dir)}
+	b := &bench{Run: base, options: o}
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -54,27 +55,21 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 }
 
 func (b *bench) open(ctx context.Context) (err error) {
-	fmt.Fprintln(b.progress, "starting the server and its desktop")
-	if b.binary, err = benchkit.Binary(ctx, b.binary, b.dir); err != nil {
-		return err
-	}
+	b.Tell("starting the server and its desktop")
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if b.page, err = servePage(); err != nil {
 		return err
 	}
-	home := filepath.Join(b.dir, "home")
+	home := filepath.Join(b.Dir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return err
 	}
-	b.server, err = sdktest.Start(ctx, sdktest.Config{Binary: b.binary, Home: home, Origins: []string{b.page.url}})
+	b.server, err = sdktest.Start(ctx, sdktest.Config{Binary: b.Binary, Home: home, Origins: []string{b.page.URL}})
 	if err != nil {
 		return err
 	}
 	body := map[string]any{"width": screenWidth, "height": screenHeight}
-	if b.codec != "" {
-		body["streamVideoCodec"] = b.codec
-	}
 	var display struct{ Display, XAuthority string }
 	if err := b.call(ctx, http.MethodPost, "/v1/desktop/start", body, &display); err != nil {
 		return err
@@ -88,7 +83,7 @@ func (b *bench) open(ctx context.Context) (err error) {
 
 // Close ends everything and removes its files.
 func (b *bench) Close() error {
-	b.browser.close()
+	b.closeBrowser()
 	var errs []error
 	if b.x != nil {
 		errs = append(errs, b.x.Close())
@@ -97,9 +92,9 @@ func (b *bench) Close() error {
 		errs = append(errs, b.server.Close())
 	}
 	if b.page != nil {
-		errs = append(errs, b.page.Close())
+		b.page.Close()
 	}
-	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+	return errors.Join(append(errs, b.Run.Close())...)
 }
 
 // call makes a call and decodes the answer into out.

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/deskhand/deskhand/internal/benchkit"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -24,7 +25,7 @@ func TestMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{page: p, browser: newBrowser(t.TempDir())}
+	b := &bench{Run: startRun(t), page: p}
 	defer func() {
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -42,7 +43,7 @@ func TestMarkers(t *testing.T) {
 			grey[i] = int(y)
 		}
 		var c *content
-		if err := v.ask(t.Context(), patience, &c, "readMarker", grey, markerWidth); err != nil {
+		if err := v.ask(t.Context(), &c, "readMarker", grey, markerWidth); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -72,19 +73,28 @@ func TestMarkers(t *testing.T) {
 	}
 	var age float64
 	const wrap = 1 << 32
-	if err := v.ask(t.Context(), patience, &age, "since", wrap-5, 7*wrap+20); err != nil || age != 25 {
+	if err := v.ask(t.Context(), &age, "since", wrap-5, 7*wrap+20); err != nil || age != 25 {
 		t.Errorf("the age of a marker from before the wrap is %v, %v, want 25", age, err)
 	}
 	var limited string
 	const sdp = "v=0\r\nm=audio 9\r\nc=IN IP4 0.0.0.0\r\nm=video 9\r\nc=IN IP4 0.0.0.0\r\na=sendonly\r\n"
 	const want = "v=0\r\nm=audio 9\r\nc=IN IP4 0.0.0.0\r\nm=video 9\r\nc=IN IP4 0.0.0.0\r\nb=AS:4000\r\na=sendonly\r\n"
-	if err := v.ask(t.Context(), patience, &limited, "limited", sdp, 4000); err != nil || limited != want {
+	if err := v.ask(t.Context(), &limited, "limited", sdp, 4000); err != nil || limited != want {
 		t.Errorf("limited = %q, %v, want %q", limited, err, want)
 	}
 }
 
+func startRun(t *testing.T) *benchkit.Run {
+	t.Helper()
+	r, err := benchkit.Start(t.Context(), benchkit.Options{Binary: "deskhand"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // checkClock checks that the page's clock agrees with this program's.
-func checkClock(t *testing.T, v *viewer) {
+func checkClock(t *testing.T, v viewer) {
 	t.Helper()
 	if err := v.setClock(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,7 +102,7 @@ func checkClock(t *testing.T, v *viewer) {
 	for range 10 {
 		var page float64
 		before := time.Now()
-		if err := v.ask(t.Context(), patience, &page, "now"); err != nil {
+		if err := v.ask(t.Context(), &page, "now"); err != nil {
 			t.Fatal(err)
 		}
 		after := time.Now()
@@ -111,7 +121,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	o, err := parse([]string{"-quick", "-row", "^s", "-idle", "2s"}, new(bytes.Buffer))
-	if err != nil || o.samples != 30 || o.idle != 2*time.Second || o.window != 3*time.Second || !o.rows.MatchString("small") || o.rows.MatchString("idle") {
+	if err != nil || o.samples != 30 || o.idle != 2*time.Second || o.window != 3*time.Second || !o.Rows.MatchString("small") || o.Rows.MatchString("idle") {
 		t.Errorf("parse = %+v, %v", o, err)
 	}
 }
@@ -127,9 +137,10 @@ func TestGoals(t *testing.T) {
 			t.Errorf("%s is met by %v: %v", text, tt.value, got)
 		}
 	}
-	b := &bench{progress: io.Discard}
+	b := &bench{Run: startRun(t)}
+	defer b.Close()
 	b.addLatency("x", []float64{1, 2, 3, 4, 50}, atMost(3), nil)
-	want := [][]string{{"x, median of 5", "3 ms", "at most 3", "met", ""}, {"x, 95th percentile", "50 ms", "", "", ""}}
+	want := [][]string{{"x, median of 5", "3 ms", "at most 3", "met"}, {"x, 95th percentile", "50 ms", "", ""}}
 	if !reflect.DeepEqual(b.table, want) {
 		t.Errorf("addLatency added %q, want %q", b.table, want)
 	}

@@ -60,24 +60,12 @@ func (s *scrolling) open(_ context.Context, c *x11.Conn) (err error) {
 func (s *scrolling) draw(uint16) {
 	lines := make([]string, printedLines)
 	for i := range lines {
-		lines[i] = s.line(terminalAt.Dx() / x11.CanvasCellWidth)
+		lines[i] = benchkit.Line(s.text, terminalAt.Dx()/x11.CanvasCellWidth)
 	}
 	s.canvas.Print(lines...)
 }
 
 func (s *scrolling) close() error { return s.canvas.Close() }
-
-// line returns text that looks like the output of a program.
-func (s *scrolling) line(columns int) string {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEF0123456789._/-:="
-	line := make([]byte, columns/2+s.text.IntN(columns/2))
-	for i := range line {
-		if line[i] = letters[s.text.IntN(len(letters))]; s.text.IntN(7) == 0 {
-			line[i] = ' '
-		}
-	}
-	return string(line)
-}
 
 // drawer draws content and a marker until it is stopped.
 type drawer struct {

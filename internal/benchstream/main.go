@@ -4,7 +4,7 @@
 // # Usage
 //
 //	make bench-stream
-//	go run ./internal/benchstream [-n 200] [-row scroll] [-quick]
+//	go run ./internal/benchstream [-n 200] [-row scroll] [-quick] [-idle 1m] [-deskhand FILE]
 //
 // # What it measures
 //
@@ -47,7 +47,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/benchkit"
@@ -55,6 +54,7 @@ import (
 
 // options are the command line.
 type options struct {
+	benchkit.Options
 	samples  int           // latencies of a row, at least
 	window   time.Duration // that processor time is measured over, at least
 	idle     time.Duration // the window of the idle desktop
@@ -63,38 +63,27 @@ type options struct {
 	turns    int           // of one viewer and of four
 	settling time.Duration // how long a viewer has watched before a measurement
 	linger   time.Duration // longer than the server keeps an encoder without a viewer
-	rows     *regexp.Regexp
-	binary   string
-	codec    string
 }
 
 func main() { benchkit.Main("benchstream", run) }
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	o := options{connects: 10, pictures: 40, turns: 3, settling: 4 * time.Second, linger: 11 * time.Second}
+	o := options{window: 20 * time.Second, connects: 10, pictures: 40, turns: 3, settling: 4 * time.Second, linger: 11 * time.Second}
 	f := flag.NewFlagSet("benchstream", flag.ContinueOnError)
-	f.SetOutput(stderr)
 	f.IntVar(&o.samples, "n", 200, "latencies of a row, at least")
-	f.DurationVar(&o.window, "window", 20*time.Second, "how long to measure processor time, at least")
 	f.DurationVar(&o.idle, "idle", time.Minute, "how long to measure the idle desktop")
-	filter := f.String("row", "", "only rows whose key matches this regular expression: "+keys())
-	quick := f.Bool("quick", false, "short windows and few samples: to see that it works")
-	f.StringVar(&o.binary, "deskhand", "", "the deskhand to measure, instead of one built from this tree")
-	f.StringVar(&o.codec, "codec", "", "video codec that the desktop is started with: vp8, vp9 or h264")
-	if err := f.Parse(args); err != nil {
+	if err := o.Parse(f, args, stderr); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 || o.samples < 1 || o.window <= 0 || o.idle <= 0 {
+	if o.samples < 1 || o.idle <= 0 {
 		return o, errors.New("wrong arguments: see -help")
 	}
-	if *quick {
+	if o.Quick {
 		o.samples, o.connects, o.pictures, o.turns = min(o.samples, 30), 2, 5, 1
-		o.window, o.idle = min(o.window, 3*time.Second), min(o.idle, 20*time.Second)
+		o.window, o.idle = 3*time.Second, min(o.idle, 20*time.Second)
 		o.settling, o.linger = 200*time.Millisecond, 200*time.Millisecond
 	}
-	var err error
-	o.rows, err = regexp.Compile(*filter)
-	return o, err
+	return o, nil
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
@@ -108,14 +97,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	for _, r := range rows {
-		if !o.rows.MatchString(r.key) {
+		if !o.Rows.MatchString(r.key) {
 			continue
 		}
-		fmt.Fprintln(stderr, r.key)
-		b.load = benchkit.LoadAverage()
-		if err := r.measure(b, ctx); err != nil {
+		b.Tell("%s", r.key)
+		if err := b.measureRow(ctx, r); err != nil {
 			return fmt.Errorf("%s: %w", r.key, err)
 		}
 	}
 	return b.report(ctx, stdout)
+}
+
+func (b *bench) measureRow(ctx context.Context, r row) error {
+	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
+	defer cancel()
+	return r.measure(b, ctx)
 }

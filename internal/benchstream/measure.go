@@ -20,24 +20,24 @@ type found struct {
 
 // watch opens the page, connects, and waits until the stream is steady. It asks
 // for at most limit kbit/s, unless that is 0.
-func (b *bench) watch(ctx context.Context, limit int) (*viewer, error) {
+func (b *bench) watch(ctx context.Context, limit int) (viewer, error) {
 	v, err := b.viewer(ctx)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	if _, err := v.connect(ctx, limit); err != nil {
-		return nil, err
+		return v, err
 	}
 	return v, benchkit.Pause(ctx, b.settling)
 }
 
 // over measures for a while.
-func (v *viewer) over(ctx context.Context, window time.Duration) (found, error) {
+func (v viewer) over(ctx context.Context, window time.Duration) (found, error) {
 	return v.during(ctx, func() error { return benchkit.Pause(ctx, window) })
 }
 
 // during measures while f runs.
-func (v *viewer) during(ctx context.Context, f func() error) (found, error) {
+func (v viewer) during(ctx context.Context, f func() error) (found, error) {
 	before, err := v.counts(ctx)
 	if err != nil {
 		return found{}, err
@@ -76,7 +76,7 @@ func (v *viewer) during(ctx context.Context, f func() error) (found, error) {
 // latencies measures while content is drawn, with a stream of at most limit
 // kbit/s unless that is 0. It calls then at the end, unless that is nil, while the
 // drawing goes on.
-func (b *bench) latencies(ctx context.Context, inside content, limit int, then func(*viewer) error) (f found, err error) {
+func (b *bench) latencies(ctx context.Context, inside content, limit int, then func(viewer) error) (f found, err error) {
 	d, err := b.startDrawing(ctx, inside)
 	if err != nil {
 		return found{}, err
@@ -89,7 +89,7 @@ func (b *bench) latencies(ctx context.Context, inside content, limit int, then f
 	if err := v.setClock(ctx); err != nil {
 		return found{}, err
 	}
-	if err := v.ask(ctx, patience, nil, "begin", markerAt.X, markerAt.Y); err != nil {
+	if err := v.ask(ctx, nil, "begin", markerAt.X, markerAt.Y); err != nil {
 		return found{}, err
 	}
 	if f, err = v.during(ctx, func() error { return v.awaitMarkers(ctx) }); err != nil {
@@ -104,7 +104,7 @@ func (b *bench) latencies(ctx context.Context, inside content, limit int, then f
 		Latencies          []float64
 		Misread, Presented int
 	}
-	if err := v.ask(ctx, patience, &saw, "end"); err != nil {
+	if err := v.ask(ctx, &saw, "end"); err != nil {
 		return found{}, err
 	}
 	f.latencies = slices.Sorted(slices.Values(saw.Latencies))
@@ -113,14 +113,14 @@ func (b *bench) latencies(ctx context.Context, inside content, limit int, then f
 }
 
 // awaitMarkers waits until the window is over and enough markers were seen.
-func (v *viewer) awaitMarkers(ctx context.Context) error {
+func (v viewer) awaitMarkers(ctx context.Context) error {
 	if err := benchkit.Pause(ctx, v.b.window); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(v.b.window + time.Minute)
 	for {
 		var n int
-		if err := v.ask(ctx, patience, &n, "seen"); err != nil || n >= v.b.samples {
+		if err := v.ask(ctx, &n, "seen"); err != nil || n >= v.b.samples {
 			return err
 		}
 		if time.Now().After(deadline) {

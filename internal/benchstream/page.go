@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"embed"
-	"errors"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
-	"time"
 )
 
 //go:embed page/index.html page/viewer.js
@@ -17,9 +14,7 @@ var pageFiles embed.FS
 
 // page serves the viewer's page, and takes the pictures that it sends.
 type page struct {
-	url      string
-	server   *http.Server
-	served   chan error
+	*httptest.Server
 	pictures chan received
 }
 
@@ -37,11 +32,7 @@ func servePage() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &page{url: "http://" + ln.Addr().String(), served: make(chan error, 1), pictures: make(chan received)}
+	p := &page{pictures: make(chan received)}
 	mux := http.NewServeMux()
 	static := http.FileServerFS(files)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +44,7 @@ func servePage() (*page, error) {
 		static.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("POST /picture", p.receive)
-	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: patience}
-	go func() { p.served <- p.server.Serve(ln) }()
+	p.Server = httptest.NewServer(mux)
 	return p, nil
 }
 
@@ -73,17 +63,4 @@ func (p *page) receive(w http.ResponseWriter, r *http.Request) {
 	case p.pictures <- received{uint16(number), luma}:
 	case <-r.Context().Done():
 	}
-}
-
-// Close ends the serving.
-func (p *page) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if err := p.server.Shutdown(ctx); err != nil {
-		_ = p.server.Close()
-	}
-	if err := <-p.served; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

@@ -61,18 +61,18 @@ func (b *bench) measurePointer(ctx context.Context) error {
 
 // move has the page move the pointer, and returns when the page sent each move, in
 // milliseconds since 1970.
-func (v *viewer) move(ctx context.Context, places [][2]int) (sent []float64, err error) {
+func (v viewer) move(ctx context.Context, places [][2]int) (sent []float64, err error) {
 	limit, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for open := false; !open; {
-		if err := v.ask(limit, patience, &open, "ready"); err != nil {
+		if err := v.ask(limit, &open, "ready"); err != nil {
 			return nil, fmt.Errorf("the data channel: %w", err)
 		}
 	}
 	if err := v.setClock(ctx); err != nil {
 		return nil, err
 	}
-	err = v.ask(ctx, patience+time.Duration(len(places))*4*moveGap, &sent, "move", places, moveGap.Milliseconds())
+	err = v.ask(ctx, &sent, "move", places, moveGap.Milliseconds())
 	if err == nil {
 		err = benchkit.Pause(ctx, time.Second) // for the last ones to arrive
 	}

@@ -35,7 +35,7 @@ func (b *bench) add(what string, value float64, unit string, g goal) {
 		verdict = benchkit.Verdict(aim, met)
 	}
 	b.note("%s: %s %s", what, text, unit)
-	b.table = append(b.table, []string{what, text + " " + unit, aim, verdict, b.load})
+	b.table = append(b.table, []string{what, text + " " + unit, aim, verdict})
 }
 
 // addLatency adds the median of sorted times in milliseconds, and the 95th
@@ -46,28 +46,20 @@ func (b *bench) addLatency(what string, times []float64, median, high goal) {
 }
 
 // note prints a detail that is not in the table.
-func (b *bench) note(format string, args ...any) {
-	fmt.Fprintf(b.progress, "  "+format+"\n", args...)
-}
+func (b *bench) note(format string, args ...any) { b.Tell("  "+format, args...) }
 
 // report prints the table in Markdown.
 func (b *bench) report(ctx context.Context, w io.Writer) error {
-	machine, err := benchkit.Machine()
-	if err != nil {
-		return err
-	}
-	ours, err := benchkit.Version(ctx, b.binary, "version")
-	if err != nil {
+	var out bytes.Buffer
+	if err := b.Describe(ctx, &out); err != nil {
 		return err
 	}
 	browser, err := benchkit.Version(ctx, "chromium", "--version")
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%s.\n%s; viewer: %s, headless, on the same machine.\n", machine, ours, browser)
-	fmt.Fprintf(&out, "The load is the machine's average before each row. A high one is mostly due to other programs.\n")
-	benchkit.Table(&out, []string{fmt.Sprintf("live view, %dx%d", screenWidth, screenHeight), "measured", "goal", "", "load"}, b.table)
+	fmt.Fprintf(&out, "Viewer: %s, headless, on the same machine.\n", browser)
+	benchkit.Table(&out, []string{fmt.Sprintf("live view, %dx%d", screenWidth, screenHeight), "measured", "goal", ""}, b.table)
 	_, err = out.WriteTo(w)
 	return err
 }

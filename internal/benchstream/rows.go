@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,14 +29,6 @@ var rows = []row{
 	{"warm", (*bench).measureWarm},
 	{"viewers", (*bench).measureViewers},
 	{"pointer", (*bench).measurePointer},
-}
-
-func keys() string {
-	var names []string
-	for _, r := range rows {
-		names = append(names, r.key)
-	}
-	return strings.Join(names, ", ")
 }
 
 func (b *bench) measureIdle(ctx context.Context) error {
@@ -81,7 +72,7 @@ const videoLimit = 4000
 
 func (b *bench) measureVideo(ctx context.Context) error {
 	p := &playing{}
-	f, err := b.latencies(ctx, p, videoLimit, func(v *viewer) error { return v.compare(ctx, b.pictures, p) })
+	f, err := b.latencies(ctx, p, videoLimit, func(v viewer) error { return v.compare(ctx, b.pictures, p) })
 	if err != nil {
 		return err
 	}
@@ -92,12 +83,12 @@ func (b *bench) measureVideo(ctx context.Context) error {
 }
 
 // compare measures the quality of some pictures.
-func (v *viewer) compare(ctx context.Context, count int, p *playing) error {
+func (v viewer) compare(ctx context.Context, count int, p *playing) error {
 	const every = 230 * time.Millisecond // never in step with the video
 	rect := map[string]int{"x": videoAt.Min.X, "y": videoAt.Min.Y, "width": videoWidth, "height": videoHeight}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return v.ask(inner, 2*patience, nil, "collect", "/picture", rect, count, every.Milliseconds())
+		return v.ask(inner, nil, "collect", "/picture", rect, count, every.Milliseconds())
 	})
 	total := 0.0
 	group.Go(func() error {
@@ -122,7 +113,7 @@ func (v *viewer) compare(ctx context.Context, count int, p *playing) error {
 // whose stream has ended. A terminal full of text is on the screen.
 func (b *bench) measureCold(ctx context.Context) error {
 	return b.connections(ctx, "connect to first frame, cold", nil, func() (steps, error) {
-		b.browser.close()
+		b.closeBrowser()
 		v, err := b.viewer(ctx)
 		if err != nil {
 			return nil, err

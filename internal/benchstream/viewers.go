@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"io"
+	"net/http"
+	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-	"github.com/coder/websocket/wsjson"
 	pion "github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/internal/benchkit"
@@ -50,59 +49,51 @@ func (b *bench) measureViewers(ctx context.Context) (err error) {
 }
 
 // withMore measures while more viewers watch.
-func (b *bench) withMore(ctx context.Context, v *viewer, window time.Duration) (f found, err error) {
-	inner, leave := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	defer work.Wait()
-	defer leave()
-	ended := make(chan error, moreViewers)
-	watching := make(chan struct{}, moreViewers)
-	for range moreViewers {
-		work.Go(func() { ended <- discardVideo(inner, b.signaling(), func() { watching <- struct{}{} }) })
-	}
-	limit := time.After(patience)
-	for range moreViewers {
-		select {
-		case <-watching:
-		case err := <-ended:
-			return found{}, fmt.Errorf("a further viewer: %w", err)
-		case <-limit:
-			return found{}, errors.New("further viewers get no video")
+func (b *bench) withMore(ctx context.Context, v viewer, window time.Duration) (f found, err error) {
+	var more []*pion.PeerConnection
+	defer func() {
+		for _, pc := range more {
+			err = errors.Join(err, pc.GracefulClose())
 		}
+	}()
+	for range moreViewers {
+		pc, err := b.discardVideo(ctx)
+		if err != nil {
+			return found{}, fmt.Errorf("a further viewer: %w", err)
+		}
+		more = append(more, pc)
 	}
 	if err := benchkit.Pause(ctx, b.settling); err != nil {
 		return found{}, err
 	}
-	f, err = v.over(ctx, window)
-	select {
-	case e := <-ended:
-		err = errors.Join(err, fmt.Errorf("a further viewer: %w", e))
-	default:
+	if f, err = v.over(ctx, window); err != nil {
+		return found{}, err
 	}
-	return f, err
+	for _, pc := range more {
+		if state := pc.ConnectionState(); state != pion.PeerConnectionStateConnected {
+			return found{}, fmt.Errorf("a further viewer is %s", state)
+		}
+	}
+	return f, nil
 }
 
-// message is a message of the signalling.
-type message struct {
-	Event   string          `json:"event"`
-	Payload json.RawMessage `json:"payload,omitempty"`
-}
-
-// discardVideo watches until ctx ends, and calls seen after the first packet.
-func discardVideo(ctx context.Context, url string, seen func()) (err error) {
-	conn, _, err := websocket.Dial(ctx, url, nil) //nolint:bodyclose // the library closes it
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.CloseNow() }()
-	conn.SetReadLimit(1 << 20)
+// discardVideo connects a WHEP player that discards what it gets. It returns after
+// the first packet.
+func (b *bench) discardVideo(ctx context.Context) (_ *pion.PeerConnection, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var settings pion.SettingEngine
 	settings.SetIncludeLoopbackCandidate(true)
 	pc, err := pion.NewAPI(pion.WithSettingEngine(settings)).NewPeerConnection(pion.Configuration{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, pc.GracefulClose()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, pc.GracefulClose())
+		}
+	}()
+	watching := make(chan struct{})
 	pc.OnTrack(func(track *pion.TrackRemote, _ *pion.RTPReceiver) {
 		packet := make([]byte, 1600)
 		for first := true; ; first = false {
@@ -110,53 +101,39 @@ func discardVideo(ctx context.Context, url string, seen func()) (err error) {
 				return
 			}
 			if first {
-				seen()
+				close(watching)
 			}
 		}
 	})
-	for {
-		var m message
-		if err := wsjson.Read(ctx, conn, &m); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		if err := answer(ctx, conn, pc, m); err != nil {
-			return fmt.Errorf("%s: %w", m.Event, err)
-		}
+	if _, err := pc.AddTransceiverFromKind(pion.RTPCodecTypeVideo, pion.RTPTransceiverInit{Direction: pion.RTPTransceiverDirectionRecvonly}); err != nil {
+		return nil, err
 	}
-}
-
-// answer answers a message of the signalling.
-func answer(ctx context.Context, conn *websocket.Conn, pc *pion.PeerConnection, m message) error {
-	switch m.Event {
-	case "system/init":
-		return wsjson.Write(ctx, conn, map[string]any{"event": "signal/request", "payload": struct{}{}})
-	case "signal/provide":
-		var offer struct{ SDP string }
-		if err := json.Unmarshal(m.Payload, &offer); err != nil {
-			return err
-		}
-		if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeOffer, SDP: offer.SDP}); err != nil {
-			return err
-		}
-		a, err := pc.CreateAnswer(nil)
-		if err != nil {
-			return err
-		}
-		gathered := pion.GatheringCompletePromise(pc)
-		if err := pc.SetLocalDescription(a); err != nil {
-			return err
-		}
-		<-gathered
-		return wsjson.Write(ctx, conn, map[string]any{"event": "signal/answer", "payload": map[string]string{"sdp": pc.LocalDescription().SDP}})
-	case "signal/candidate":
-		var c pion.ICECandidateInit
-		if err := json.Unmarshal(m.Payload, &c); err != nil {
-			return err
-		}
-		return pc.AddICECandidate(c)
+	offer, err := pc.CreateOffer(nil)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	gathered := pion.GatheringCompletePromise(pc)
+	if err := pc.SetLocalDescription(offer); err != nil {
+		return nil, err
+	}
+	<-gathered
+	req, err := b.server.Request(ctx, http.MethodPost, "/v1/desktop/stream/whep", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/sdp")
+	req.Body, req.Close = io.NopCloser(strings.NewReader(pc.LocalDescription().SDP)), true
+	var answer strings.Builder
+	if err := benchkit.Do(http.DefaultClient, req, &answer); err != nil {
+		return nil, err
+	}
+	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeAnswer, SDP: answer.String()}); err != nil {
+		return nil, err
+	}
+	select {
+	case <-watching:
+		return pc, nil
+	case <-ctx.Done():
+		return nil, errors.New("it gets no video")
+	}
 }
