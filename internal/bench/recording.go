@@ -1,18 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	"image/draw"
-	_ "image/png" // screenshots
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/benchkit"
@@ -166,7 +165,7 @@ func (b *bed) watchProcessor(ctx context.Context, length time.Duration, probe fu
 // probe is the screen at some moment of a recording.
 type probe struct {
 	at     time.Duration // since the start was asked for
-	screen *image.Gray
+	screen string        // a file
 }
 
 // probe holds the scene for a moment and looks at it.
@@ -174,21 +173,57 @@ func (b *bed) probe(ctx context.Context, s *stage, begun time.Time) (probe, erro
 	if err := s.hold(ctx); err != nil {
 		return probe{}, err
 	}
-	p := probe{at: time.Since(begun)}
+	p := probe{time.Since(begun), filepath.Join(b.server.Home, "probe-"+seconds(time.Since(begun))+".png")}
 	if _, err := b.call(ctx, http.MethodGet, "/v1/desktop/screenshot?format=png", nil); err != nil {
 		return p, err
 	}
-	img, _, err := image.Decode(bytes.NewReader(b.body.Bytes()))
-	if err != nil {
+	if err := os.WriteFile(p.screen, b.body.Bytes(), 0o600); err != nil {
 		return p, err
 	}
-	p.screen = image.NewGray(img.Bounds()) // BT.601 with all of 0 to 255, as ffmpeg's gray
-	draw.Draw(p.screen, p.screen.Rect, img, img.Bounds().Min, draw.Src)
 	// The held scene stays in the video for a while, also where pictures are late.
 	if err := benchkit.Pause(ctx, 200*time.Millisecond); err != nil {
 		return p, err
 	}
 	return p, s.resume(ctx)
+}
+
+// around is how far from a probe's moment in the video its picture may be, because
+// the video begins somewhat after it was asked for.
+const around = 1500 * time.Millisecond
+
+// compare returns the greatest similarity (SSIM) of the screen's luma to a picture of
+// the video near the probe's moment.
+func (p probe) compare(ctx context.Context, file string) (best float64, err error) {
+	from := max(0, p.at-around)
+	out, err := exec.CommandContext(ctx, "ffmpeg", "-hide_banner", "-loglevel", "error",
+		"-ss", seconds(from), "-t", seconds(p.at+around-from), "-i", file, "-i", p.screen,
+		"-lavfi", "[0:v]format=gray[video];[1:v]format=gray[screen];[video][screen]ssim=stats_file=-", "-f", "null", "-").Output()
+	if err != nil {
+		return 0, fmt.Errorf("ffmpeg %s: %w", file, err)
+	}
+	for line := range strings.Lines(string(out)) { // n:1 Y:0.98 All:0.98 (17.0)
+		var ssim float64
+		_, text, _ := strings.Cut(line, "All:")
+		if _, err := fmt.Sscan(text, &ssim); err != nil {
+			return 0, fmt.Errorf("ffmpeg %s: %q", file, line)
+		}
+		best = max(best, ssim)
+	}
+	if best == 0 {
+		return 0, fmt.Errorf("%s has no picture near %v", file, p.at)
+	}
+	return best, nil
+}
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
+
+// videoSeconds returns the duration of a video.
+func videoSeconds(ctx context.Context, file string) (float64, error) {
+	out, err := exec.CommandContext(ctx, "ffprobe", "-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", file).Output()
+	if err != nil {
+		return 0, fmt.Errorf("ffprobe %s: %w", file, err)
+	}
+	return strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
 }
 
 // endRecording ends the recording and downloads it.
