@@ -142,7 +142,7 @@ type Server struct {
 const maxRequest = 8 << 20
 
 const instructions = "These tools see and use a graphical desktop. Take a screenshot first. " +
-	"Coordinates are [x, y] in pixels of the latest screenshot, from its top left corner; every result tells its size. " +
+	"Coordinates are [x, y] in pixels of the latest screenshot, from its top left corner; every picture is given with its size. " +
 	"Tools that act answer with a new screenshot; pass screenshot: false to go on without looking, or give several actions to the tool computer in one call. " +
 	"Zoom in before you read or hit something small."
 

@@ -53,7 +53,7 @@ func (a *Area) registerClipboard() {
 	read.Content, read.Large = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: text}, desktop.TypePNG: rest.Binary()}, true
 	act(a, read, a.readClipboard)
 	write := r.Post("writeClipboard", "/clipboard", "Put a text, or a PNG image, on the clipboard").
-		WithAbout("Its body may be 16 times as large as those of other calls: 32 MiB, unless the server was set up otherwise.")
+		WithAbout("The body may be 16 times as large as the bodies of other calls: 32 MiB, unless the server is configured otherwise.")
 	write.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationJSON: {Schema: body}, desktop.TypePNG: rest.Binary(),
 	}}

@@ -30,7 +30,7 @@ type actorBody struct {
 }
 
 type takeBody struct {
-	Force  bool `json:"force,omitempty" doc:"Take it from somebody who has taken it, too"`
+	Force  bool `json:"force,omitempty" doc:"Take control even if another client has taken it"`
 	Shared bool `json:"shared,omitempty" doc:"Keep out other viewers only; API callers and agents may go on"`
 }
 

@@ -17,8 +17,8 @@ type diagnosis struct {
 	TCP     diagnosedTCP     `json:"tcp" doc:"The port of HTTP, as one for media"`
 	Servers []diagnosedICE   `json:"iceServers" nullable:"false" doc:"The STUN and TURN servers that were configured"`
 	Told    []string         `json:"addresses" nullable:"false" doc:"That a viewer is told to try, as udp 192.0.2.1:59050"`
-	Viewers []diagnosedPath  `json:"viewers" nullable:"false" doc:"Those who watch or try to; a view, control or agent token gets its own only"`
-	Failed  []diagnosedPath  `json:"failed" nullable:"false" doc:"The last who tried in vain or were cut off, the latest first; a view, control or agent token gets its own only"`
+	Viewers []diagnosedPath  `json:"viewers" nullable:"false" doc:"The viewers that watch or are connecting; a view, control or agent token gets its own only"`
+	Failed  []diagnosedPath  `json:"failed" nullable:"false" doc:"The latest viewers that failed to connect or were cut off, latest first; a view, control or agent token gets its own only"`
 }
 
 type diagnosedRequest struct {

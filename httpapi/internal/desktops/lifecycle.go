@@ -125,7 +125,7 @@ type desktopStatus struct {
 	Processes           []desktopProcess `json:"processes" nullable:"false" doc:"The programs that make up the desktop"`
 	RuntimeLogPath      string           `json:"runtimeLogPath,omitempty"`
 	Sound               *desktopSound    `json:"sound,omitempty" doc:"While it runs"`
-	Host                bool             `json:"host,omitempty" doc:"It is the desktop that somebody sits at"`
+	Host                bool             `json:"host,omitempty" doc:"It is the host's own desktop, in front of which a user may sit"`
 	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
 	Programs            int              `json:"programs,omitempty" doc:"How many programs are open, as far as they were launched here or have a window"`
 }

@@ -28,12 +28,12 @@ type recordings struct {
 type recordBody struct {
 	FPS         *int64      `json:"fps,omitempty" doc:"Pictures per second at most, 1 to 60; the desktop's recordingFps, or 30, when left out"`
 	Quality     string      `json:"quality,omitempty" enum:"low,medium,high" doc:"medium when left out"`
-	Scale       *float64    `json:"scale,omitempty" doc:"Size of the video by that of the screen, 0.1 to 1; 1 when left out"`
+	Scale       *float64    `json:"scale,omitempty" doc:"Size of the video in relation to the screen, 0.1 to 1; 1 when left out"`
 	Region      *regionBody `json:"region,omitempty" doc:"A part of the screen; all of it when left out"`
 	Cursor      *bool       `json:"cursor,omitempty" doc:"Draw the pointer; true when left out"`
 	Sound       bool        `json:"sound,omitempty" doc:"Record what the desktop plays, too"`
-	MaxDuration *int64      `json:"maxDurationMs,omitempty" doc:"Stop by itself after that time"`
-	MaxBytes    *int64      `json:"maxBytes,omitempty" doc:"Stop by itself at that size"`
+	MaxDuration *int64      `json:"maxDurationMs,omitempty" doc:"The recording stops after this time"`
+	MaxBytes    *int64      `json:"maxBytes,omitempty" doc:"The recording stops at this size"`
 	Segment     *int64      `json:"segmentMs,omitempty" doc:"Go on in another recording after that time, again and again"`
 	Thumbnails  *int64      `json:"thumbnailMs,omitempty" doc:"Between thumbnails; 10000 when left out"`
 	Title       string      `json:"title,omitempty" maxLength:"200" doc:"What people call it"`
@@ -180,7 +180,7 @@ func (a recordings) register() {
 		return &recordingCreated{Location: pathOf(in.Desktop) + "/recordings/" + info.ID, Body: infoOfRecording(info)}, err
 	})
 	r.Errors = []int{http.StatusConflict}
-	add(a.Area, r.Post("stopDesktopRecording", "/recording/stop", "End the recording of the desktop").WithAbout("It can be played at once."),
+	add(a.Area, r.Post("stopDesktopRecording", "/recording/stop", "End the recording of the desktop").WithAbout("It can be played immediately."),
 		func(ctx context.Context, in *target) (*rest.Output[recordingInfo], error) {
 			inst, err := a.fleet.Find(in.Desktop)
 			if err != nil {
@@ -227,7 +227,7 @@ func (a recordings) registerStored(r rest.Route) {
 		})
 	r = r.WithErrors(http.StatusConflict)
 	add(a.Area, r.Post("stopRecording", "/recordings/{id}/stop", "End a recording").
-		WithAbout("It can be played at once. One that goes on in segments ends with the segment that is being recorded."),
+		WithAbout("It can be played immediately. A recording in segments ends with the current segment."),
 		func(ctx context.Context, in *recordingInput) (*rest.Output[recordingInfo], error) {
 			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingListed)
 			if err != nil {

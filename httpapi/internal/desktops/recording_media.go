@@ -62,7 +62,7 @@ type (
 		Desktop string `path:"desktop" default:"main"`
 		ID      string `path:"id"`
 		From    int64  `query:"from" minimum:"0" maximum:"31622400000" doc:"Milliseconds from the beginning of the video"`
-		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; that of the video when left out"`
+		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; the end of the video when left out"`
 		Around  uint64 `query:"around" doc:"In place of from and to: the seq of an entry of the timeline"`
 
 		Before rest.Optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before that entry; 2000 when left out"`
@@ -87,8 +87,8 @@ func (f clipFile) Close() error { return f.clip.Close() }
 // inVideo is a number of milliseconds.
 func inVideo(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-const aboutDownload = `A range of it, and conditions, are answered as RFC 9110 has them, so that players can seek. While it goes on this is what
-there is so far; with live it follows until the end, as a fragmented MP4.`
+const aboutDownload = `A range of it, and conditions, are answered as RFC 9110 has them, so that players can seek. While it goes on the answer
+has what was recorded until now; with live it follows until the end, as a fragmented MP4.`
 
 const aboutClip = `From one moment to another, or around an entry of the timeline. It is not encoded anew when it begins at a key frame,
 which takes no time; else it begins exactly where it was asked to. captions.vtt with the same from and to has its captions.`
@@ -226,7 +226,7 @@ func (a recordings) followVideo(r *rest.Request, store *recording.Store, id stri
 		case a.liveDownloads <- struct{}{}:
 			leave = sync.OnceFunc(func() { <-a.liveDownloads })
 		default:
-			return nil, rest.NoRoom.Problem("too many clients follow recordings; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+			return nil, rest.Unavailable.Problem("too many clients follow recordings; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the handler

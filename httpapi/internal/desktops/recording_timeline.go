@@ -20,7 +20,7 @@ type (
 		Desktop string `path:"desktop" default:"main"`
 		ID      string `path:"id"`
 		From    int64  `query:"from" minimum:"0" maximum:"31622400000" doc:"Milliseconds from the beginning of the video"`
-		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; that of the video when left out"`
+		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; the end of the video when left out"`
 		After   uint64 `query:"after" doc:"Only entries with a higher seq: the next of the page before"`
 		Limit   int    `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"At most so many; fewer if they have more than 4 MiB"`
 	}
@@ -48,7 +48,7 @@ type (
 		Desktop string `path:"desktop" default:"main"`
 		ID      string `path:"id"`
 		From    int64  `query:"from" minimum:"0" maximum:"31622400000" doc:"Milliseconds from the beginning of the video"`
-		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; that of the video when left out"`
+		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; the end of the video when left out"`
 	}
 
 	textOutput struct {
@@ -109,7 +109,7 @@ func note[B any](a recordings, r rest.Route, do func(store *recording.Store, id 
 
 func (a recordings) addCaptions(r rest.Route, kind timeline.VTTKind) {
 	r.Query, r.Large, r.Content = true, true, map[string]*huma.MediaType{"text/vtt": {Schema: &huma.Schema{Type: huma.TypeString}}}
-	r.About = "As WebVTT, for the track element of HTML and for players. With from and to, those of a clip."
+	r.About = "As WebVTT, for the track element of HTML and for players. With from and to, the entries of a clip."
 	add(a.Area, r, func(ctx context.Context, in *textInput) (*textOutput, error) {
 		store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
 		if err != nil {

@@ -119,7 +119,7 @@ func (a *Area) registerStream() {
 	})
 	r.Errors = []int{http.StatusConflict}
 	start := r.Post("startStream", "/stream/start", "Make the live view ready").
-		WithAbout("The first viewer does that, too. Nothing is captured before somebody watches.")
+		WithAbout("The first viewer also starts it. Nothing is captured before a viewer watches.")
 	add(a, start, func(ctx context.Context, in *target) (*rest.Output[streamStatus], error) {
 		stream, err := a.stream(ctx, in.Desktop)
 		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == runtimeInactive.Code {
@@ -149,7 +149,7 @@ the server offers a WebRTC session with the picture of the desktop and a data ch
 const aboutVideo = `Upgrades to a WebSocket that carries the pictures itself, where no WebRTC gets through. After
 {"event":"video/init","payload":{"codec","width","height"}}, again at each new size, binary messages are pictures: a byte
 of flags (1: a decoder can begin here), 64 bits of microseconds, the frame; or, with flag 128, messages of the data
-channel. Text messages are those of the signalling that are about control, input, clipboard and presence; the client asks
+channel. Text messages are the messages of the signalling about control, input, clipboard and presence; the client asks
 for a picture to begin with by {"event":"video/key"}. There is no sound.`
 
 func (a *Area) registerSignaling(r rest.Route) {

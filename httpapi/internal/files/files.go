@@ -40,7 +40,7 @@ func (a *area) in(q RootQuery) (*filesystem.FS, error) {
 
 // FileFacts are what is told of every file.
 type FileFacts struct {
-	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"All that is no directory is a file"`
+	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"Everything other than a directory is a file"`
 	Size      int64           `json:"size"`
 	Modified  string          `json:"modified,omitempty" format:"date-time"`
 

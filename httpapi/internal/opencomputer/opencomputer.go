@@ -121,7 +121,7 @@ func Register(api *rest.API, host *agenthost.Host) {
 		}
 		return nil, s.prompt(ctx, in.Body.Text)
 	})
-	agenthost.Add(a.Group, r.Post("ocInterrupt", at+"/{sessionId}/interrupt", "Interrupt the turn, at once"), func(ctx context.Context, in *Target) (*struct{}, error) {
+	agenthost.Add(a.Group, r.Post("ocInterrupt", at+"/{sessionId}/interrupt", "Interrupt the turn immediately"), func(ctx context.Context, in *Target) (*struct{}, error) {
 		s, err := a.find(ctx, *in)
 		if err != nil {
 			return nil, err

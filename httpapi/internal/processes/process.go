@@ -16,7 +16,7 @@ import (
 type startBody struct {
 	Command     string            `json:"command" doc:"A name on PATH, or a path" example:"python3"`
 	Args        []string          `json:"args,omitempty" nullable:"false"`
-	Cwd         string            `json:"cwd,omitempty" doc:"Working directory; that of the server when left out"`
+	Cwd         string            `json:"cwd,omitempty" doc:"Working directory; the server's when left out"`
 	Env         map[string]string `json:"env,omitempty" nullable:"false" doc:"Added to the environment"`
 	TTY         bool              `json:"tty,omitempty" doc:"Give it a terminal"`
 	Interactive bool              `json:"interactive,omitempty" doc:"Repeated in answers; input is accepted either way"`
@@ -48,7 +48,7 @@ type processInfo struct {
 // usageInfo tells what a process and all that it started use.
 type usageInfo struct {
 	Processes int   `json:"processes"`
-	CPUMS     int64 `json:"cpuMs" doc:"Processor time so far, in milliseconds"`
+	CPUMS     int64 `json:"cpuMs" doc:"Processor time used, in milliseconds"`
 	RSSBytes  int64 `json:"rssBytes" doc:"Resident memory"`
 }
 
@@ -77,7 +77,7 @@ type (
 
 	waitInput struct {
 		ID     string              `path:"id"`
-		WaitMS rest.Optional[uint] `query:"waitMs" minimum:"0" doc:"Answer once it has ended, but after that time at the latest; at once when left out"`
+		WaitMS rest.Optional[uint] `query:"waitMs" minimum:"0" doc:"Wait until it has ended, but at most this time; do not wait when left out"`
 	}
 )
 
@@ -221,7 +221,7 @@ func (a *Area) registerEnding(r rest.Route) {
 			"Sends SIGTERM to its group. What has not ended ten seconds later, or after waitMs if that is longer, is killed.",
 			(*process.Process).Stop,
 		},
-		{"kill", "End a process, and all that it started, at once", "Sends SIGKILL.", (*process.Process).Kill},
+		{"kill", "Kill a process and all that it started", "Sends SIGKILL.", (*process.Process).Kill},
 	} {
 		e := r
 		e.ID, e.Method, e.Path = end.name+"Process", http.MethodPost, "/v1/processes/{id}/"+end.name

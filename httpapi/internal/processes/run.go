@@ -13,7 +13,7 @@ import (
 type runBody struct {
 	Command        string            `json:"command" doc:"A name on PATH, or a path" example:"ls"`
 	Args           []string          `json:"args,omitempty" nullable:"false" example:"[\"-l\"]"`
-	Cwd            string            `json:"cwd,omitempty" doc:"Working directory; that of the server when left out"`
+	Cwd            string            `json:"cwd,omitempty" doc:"Working directory; the server's when left out"`
 	Env            map[string]string `json:"env,omitempty" nullable:"false" doc:"Added to the environment"`
 	TimeoutMS      uint64            `json:"timeoutMs,omitempty" doc:"End it, and all that it started, after that time; 0: defaultRunTimeoutMs. maxRunTimeoutMs at most"`
 	MaxOutputBytes *uint64           `json:"maxOutputBytes,omitempty" doc:"Keep that much of each stream; the limit maxOutputBytes at most"`
@@ -82,7 +82,7 @@ func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // processConfig are the limits of processes.
 type processConfig struct {
-	MaxConcurrentProcesses uint64 `json:"maxConcurrentProcesses" doc:"That clients may have running at a time; those of desktops do not count" example:"64"`
+	MaxConcurrentProcesses uint64 `json:"maxConcurrentProcesses" doc:"That clients may have running at a time; programs of desktops do not count" example:"64"`
 	DefaultRunTimeoutMS    uint64 `json:"defaultRunTimeoutMs" example:"30000"`
 	MaxRunTimeoutMS        uint64 `json:"maxRunTimeoutMs" example:"300000"`
 	MaxOutputBytes         uint64 `json:"maxOutputBytes" doc:"Of each stream of a run" example:"1048576"`
@@ -140,7 +140,7 @@ func (a *Area) registerProcessConfig() {
 		return configOf(m.Limits()), nil
 	})
 	r.ID, r.Method, r.Summary = "setProcessConfig", http.MethodPost, "Set the limits of processes"
-	r.About = "They hold at once, and until the server ends."
+	r.About = "They take effect immediately, until the server ends."
 	r.Errors = []int{http.StatusBadRequest}
 	rest.Add(a.Group, r, func(_ context.Context, in *rest.Input[processConfig]) (*processConfigOutput, error) {
 		l, err := in.Body.limits()

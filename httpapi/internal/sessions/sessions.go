@@ -61,7 +61,7 @@ type sessionInfo struct {
 	Variant        *string         `json:"variant,omitempty"`
 	Native         *string         `json:"nativeSessionId,omitempty"`
 	Ended          bool            `json:"ended"`
-	EventCount     int64           `json:"eventCount" doc:"Of the events that were made so far, which is when they are read, or when there are many"`
+	EventCount     int64           `json:"eventCount" doc:"Of the events that exist, which are made when they are read, or when there are many"`
 	CreatedAt      int64           `json:"createdAt" doc:"Milliseconds since 1970"`
 	UpdatedAt      int64           `json:"updatedAt"`
 	Directory      *string         `json:"directory,omitempty"`
