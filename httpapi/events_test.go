@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -156,21 +154,5 @@ func TestServeEndsStreams(t *testing.T) {
 		t.Errorf("Close took %v", took)
 	}
 	for range events { // ends
-	}
-}
-
-func TestHeartbeat(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	w := bufio.NewWriter(&out)
-	flushes := 0
-	rest.WriteEvents(w, func() error {
-		if flushes++; flushes == 4 {
-			return errors.New("the client has gone")
-		}
-		return w.Flush()
-	}, make(chan string), func(*bufio.Writer, string) error { return nil }, time.Millisecond, nil, nil)
-	if want := ": connected\n\n" + strings.Repeat(": heartbeat\n\n", 2); out.String() != want {
-		t.Errorf("stream = %q, want %q", out.String(), want)
 	}
 }

@@ -81,7 +81,7 @@ func (s *Server) desktopsConfig() desktops.Config {
 func (s *Server) ready(ctx context.Context, in *struct{}) (*healthOutput, error) {
 	select {
 	case <-s.rest.Done():
-		return nil, rest.ShuttingDown.Problem("the server is shutting down")
+		return nil, rest.Closing()
 	default:
 		return healthy(ctx, in)
 	}

@@ -1,17 +1,11 @@
 package desktops
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
@@ -29,11 +23,11 @@ type eventsInput struct {
 
 func (a *Area) registerEvents() {
 	r := rest.Route{Tag: "Events", Query: true, Other: runtimeFailed}
-	r.Content = map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	r.Content = rest.EventContent()
 	act(a, r.Get("followEvents", "/events", "Follow what happens on the desktop").WithAbout(aboutEvents), a.followEvents)
 }
 
-func (a *Area) followEvents(_ context.Context, in *eventsInput) (*rest.EventsOutput, error) {
+func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsOutput, error) {
 	d, err := running[interface {
 		Subscribe(after uint64) *desktop.Subscription
 	}](a, in.Desktop)
@@ -50,24 +44,27 @@ func (a *Area) followEvents(_ context.Context, in *eventsInput) (*rest.EventsOut
 			return nil, rest.InvalidRequest.Problem("invalid request: Last-Event-ID must be a non-negative integer")
 		}
 	}
-	return &rest.EventsOutput{
-		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
-		Body: func(ctx huma.Context) {
-			ctx.SetStatus(http.StatusOK)
-			r := rest.RequestOf(ctx)
-			if r.Method() == fiber.MethodHead {
+	var feed *eventFeed
+	grant := rest.GrantOf(ctx)
+	return rest.AnswerFeed(a.API, rest.Feed[streamEvent]{
+		Open: func() { feed = newEventFeed(d.Subscribe(after), inst, in.Types, grant) },
+		Next: func(ctx context.Context) (streamEvent, error) { return rest.Receive(ctx, feed.events) },
+		Write: func(_ context.Context, w *rest.EventWriter, e streamEvent) (more bool) {
+			if e.recording != nil {
+				return w.WriteJSON(recordingEventType, 0, e.recording)
+			}
+			return w.WriteJSON(string(e.Type), int64(e.Seq), e.Event)
+		},
+		Close: func() {
+			if feed == nil {
 				return
 			}
-			feed := newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
-			a.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
-				if c, ok := d.(controller); ok && in.Holder != "" {
-					defer a.release(c, r.Grant.Actor(in.Holder))
-				}
-				defer feed.close()
-				rest.WriteEvents(w, flush, feed.events, writeDesktopEvent, rest.Heartbeat, gone, ending)
-			})
+			feed.close()
+			if c, ok := d.(controller); ok && in.Holder != "" {
+				a.release(c, grant.Actor(in.Holder))
+			}
 		},
-	}, nil
+	}), nil
 }
 
 // release releases the control of a caller that has disconnected.
@@ -182,19 +179,4 @@ func (f *eventFeed) run(events <-chan desktop.Event, recordings *fleet.Recording
 func (f *eventFeed) close() {
 	close(f.stop)
 	<-f.done
-}
-
-func writeDesktopEvent(w *bufio.Writer, e streamEvent) error {
-	if e.recording != nil {
-		data, err := rest.MarshalJSON(e.recording)
-		if err == nil {
-			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", recordingEventType, data)
-		}
-		return err
-	}
-	data, err := rest.MarshalJSON(e.Event)
-	if err == nil {
-		fmt.Fprintf(w, "event: %s\nid: %d\ndata: %s\n\n", e.Type, e.Seq, data)
-	}
-	return err
 }

@@ -153,7 +153,7 @@ func fleetProblem(err error) *rest.Problem {
 		field := cmp.Or(fleetFields[bad.Field], bad.Field)
 		return invalidArgument(field, field+" "+bad.Reason)
 	case errors.Is(err, fleet.ErrClosed):
-		return rest.ShuttingDown.Problem("the server is shutting down")
+		return rest.Closing()
 	case !errors.As(err, &about):
 		return nil
 	case errors.Is(err, fleet.ErrNotFound):
@@ -208,7 +208,7 @@ func recordingProblem(err error) *rest.Problem {
 		return rest.ConflictOf("ffmpeg is required for desktop recording").
 			With("missingDependencies", missing.Programs).With("installCommand", installCommand)
 	case errors.Is(err, recording.ErrTooManyClips):
-		return rest.NoRoom.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "1")
+		return rest.Unavailable.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "1")
 	case errors.Is(err, recording.ErrActive):
 		return rest.ConflictOf("stop the active desktop recording before deleting it")
 	case errors.Is(err, recording.ErrNotActive):
@@ -216,7 +216,7 @@ func recordingProblem(err error) *rest.Problem {
 	case rest.IsAny(err, recording.ErrTooMany, recording.ErrLocked, timeline.ErrFull):
 		return rest.ConflictOf(err.Error())
 	case errors.Is(err, recording.ErrClosed):
-		return rest.ShuttingDown.Problem("the desktop or the server is going away")
+		return rest.Unavailable.Problem("the desktop or the server is going away")
 	}
 	return nil
 }

@@ -26,7 +26,6 @@ var archiveTypes = []string{
 
 type extractInput struct {
 	FolderQuery
-	rest.RawRequest
 	Sync        bool   `query:"sync" default:"true" doc:"Answer once all is safe on the disk; false: a power failure may lose it"`
 	ContentType string `header:"Content-Type" doc:"One of the types of tar archives, compressed or not"`
 }
@@ -40,7 +39,6 @@ type extractOutput struct {
 
 type archiveInput struct {
 	FolderQuery
-	rest.RawRequest
 	Format string `query:"format" enum:"tar,tar.gz,tar.zst" default:"tar"`
 }
 
@@ -93,7 +91,7 @@ func (a *area) uploadBatch(ctx context.Context, in *extractInput) (*extractOutpu
 	if media, _, err := mime.ParseMediaType(in.ContentType); err != nil || !slices.Contains(archiveTypes, media) {
 		return nil, rest.InvalidRequest.Problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
 	}
-	content, err := a.Upload(in.Request())
+	content, err := a.Upload(rest.RequestIn(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +125,7 @@ func (a *area) downloadArchive(ctx context.Context, in *archiveInput) (*archiveO
 	out := &archiveOutput{
 		ContentType: format.contentType, Disposition: rest.Attachment(name + "." + in.Format), Cache: "private, no-store",
 	}
-	if in.Request().Method() == http.MethodHead {
+	if rest.RequestIn(ctx).Method() == http.MethodHead {
 		_, err := files.Stat(top)
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(http.StatusOK) }
 		return out, err

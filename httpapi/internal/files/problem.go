@@ -21,7 +21,7 @@ func problem(err error) *rest.Problem {
 	text := rest.JSONPath(e.Error())
 	switch {
 	case rest.IsAny(err, filesystem.ErrClosed):
-		return rest.ShuttingDown.Problem("the server is shutting down")
+		return rest.Closing()
 	case rest.IsAny(err, filesystem.ErrOutside, filesystem.ErrRoot, fs.ErrPermission):
 		return rest.PermissionDenied.Problem("permission denied: " + text)
 	case rest.IsAny(err, filesystem.ErrChanged):

@@ -16,7 +16,6 @@ import (
 
 type readInput struct {
 	PathQuery
-	rest.RawRequest
 	Download bool `query:"download" doc:"Have browsers save it under its name"`
 	rest.Conditions
 }
@@ -40,7 +39,7 @@ func binaryFile() map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{fiber.MIMEOctetStream: rest.Binary()}
 }
 
-func (a *area) readFile(_ context.Context, in *readInput) (*rest.FileOutput, error) {
+func (a *area) readFile(ctx context.Context, in *readInput) (*rest.FileOutput, error) {
 	files, err := a.in(in.RootQuery)
 	if err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (a *area) readFile(_ context.Context, in *readInput) (*rest.FileOutput, err
 	if in.Download {
 		out.Disposition = rest.Attachment(path.Base(e.Path))
 	}
-	return a.SendFile(out, fileSource{f}, e.Size, e.Modified, &in.Conditions, in.Request())
+	return a.SendFile(out, fileSource{f}, e.Size, e.Modified, &in.Conditions, rest.RequestIn(ctx))
 }
 
 // fileSource is a file of the file system.

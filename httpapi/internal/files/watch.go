@@ -1,13 +1,10 @@
 package files
 
 import (
-	"bufio"
 	"context"
-	"fmt"
+	"errors"
+	"io"
 	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
@@ -34,7 +31,7 @@ func (a *area) registerWatch(r rest.Route) {
 		"type, path, and directory when it is one. An event named overflow says that some were missed, and where: look again. " +
 		"The comment \": connected\" comes first; what happens from then on is told. " +
 		"The stream ends when what is watched is removed or moved away, or, after an event named error with a problem, because watching failed."
-	r.Content = map[string]*huma.MediaType{rest.EventStream: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	r.Content = rest.EventContent()
 	rest.Add(a.Group, r, a.watchFiles)
 }
 
@@ -47,31 +44,27 @@ func (a *area) watchFiles(_ context.Context, in *watchFilesInput) (*rest.EventsO
 	if err != nil {
 		return nil, err
 	}
-	return &rest.EventsOutput{
-		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
-		Body: func(ctx huma.Context) {
-			ctx.SetStatus(http.StatusOK)
-			r := rest.RequestOf(ctx)
-			if r.Method() == fiber.MethodHead {
-				_ = watch.Close()
-				return
+	return rest.AnswerFeed(a.API, rest.Feed[fileEvent]{
+		Next: func(ctx context.Context) (fileEvent, error) {
+			e, err := rest.Receive(ctx, watch.Events())
+			if failed := watch.Err(); errors.Is(err, io.EOF) && failed != nil {
+				return fileEvent{failed: failed}, nil
 			}
-			a.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
-				defer func() { _ = watch.Close() }()
-				rest.WriteEvents(w, flush, watch.Events(), writeFileEvent, rest.Heartbeat, gone, ending)
-				if err := watch.Err(); err != nil {
-					rest.WriteProblem(w, a.ProblemOf(err, rest.Internal))
-					_ = flush()
-				}
-			})
+			return fileEvent{Event: e}, err
 		},
-	}, nil
+		Write: func(_ context.Context, w *rest.EventWriter, e fileEvent) (more bool) {
+			if e.failed != nil {
+				w.WriteJSON("error", 0, a.ProblemOf(e.failed, rest.Internal))
+				return false
+			}
+			return w.WriteJSON(string(e.Type), 0, FileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, rest.JSONPath(e.Reason)})
+		},
+		Close: func() { _ = watch.Close() },
+	}), nil
 }
 
-func writeFileEvent(w *bufio.Writer, e filesystem.Event) error {
-	data, err := rest.MarshalJSON(FileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, rest.JSONPath(e.Reason)})
-	if err == nil {
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
-	}
-	return err
+// fileEvent is an event, or the error that ends the watch.
+type fileEvent struct {
+	filesystem.Event
+	failed error
 }

@@ -16,7 +16,6 @@ import (
 
 type writeInput struct {
 	PathQuery
-	rest.RawRequest
 	Append       bool   `query:"append" doc:"Add to the end of the file instead of replacing it"`
 	Sync         bool   `query:"sync" default:"true" doc:"Answer once it is safe on the disk; false: a power failure may lose it"`
 	Mode         string `query:"mode" doc:"Permission bits, octal, as in 755; those that it had when left out"`
@@ -55,7 +54,7 @@ func (a *area) writeFile(ctx context.Context, in *writeInput) (*writeOutput, err
 	if err != nil {
 		return nil, err
 	}
-	content, err := a.Upload(in.Request())
+	content, err := a.Upload(rest.RequestIn(ctx))
 	if err != nil {
 		return nil, err
 	}

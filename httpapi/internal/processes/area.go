@@ -106,7 +106,7 @@ func problem(err error) *rest.Problem {
 	case errors.As(err, &large):
 		return rest.PayloadTooLarge.Problem(fmt.Sprintf("invalid request: input payload exceeds maxInputBytesPerRequest (%d)", large.Limit))
 	case errors.Is(err, process.ErrNoRoom):
-		return rest.NoRoom.Problem("the process was not started: "+process.ErrNoRoom.Error()).WithHeader("Retry-After", "5")
+		return rest.Unavailable.Problem("the process was not started: "+process.ErrNoRoom.Error()).WithHeader("Retry-After", "5")
 	case errors.As(err, &start):
 		message := "failed to spawn process: " + start.Err.Error()
 		return rest.StreamError.Problem("stream error: "+message).With("details", map[string]any{"message": message})
@@ -123,7 +123,7 @@ func problem(err error) *rest.Problem {
 	case errors.Is(err, process.ErrNotTerminal):
 		return rest.ConflictOf("process is not running in tty mode")
 	case errors.Is(err, process.ErrClosed):
-		return rest.ShuttingDown.Problem("the server is shutting down")
+		return rest.Closing()
 	}
 	return nil
 }

@@ -1,15 +1,12 @@
 package processes
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -27,8 +24,7 @@ type logsInput struct {
 	LastEventID string                `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as since, when following"`
 }
 
-// logEntry is one piece of output. The names of its members are repeated in
-// appendEntry.
+// logEntry is one piece of output.
 type logEntry struct {
 	Sequence    uint64         `json:"sequence" doc:"Counts from 1; never used twice"`
 	Stream      process.Stream `json:"stream" enum:"stdout,stderr,pty"`
@@ -41,13 +37,6 @@ type logsBody struct {
 	ProcessID string     `json:"processId"`
 	Stream    string     `json:"stream"`
 	Entries   []logEntry `json:"entries" nullable:"false"`
-}
-
-type logsOutput struct {
-	ContentType string `header:"Content-Type"`
-	Cache       string `header:"Cache-Control"`
-	Buffering   string `header:"X-Accel-Buffering"`
-	Body        func(huma.Context)
 }
 
 func (a *Area) registerProcessLogs() {
@@ -65,7 +54,7 @@ func (a *Area) registerProcessLogs() {
 	}, a.readLogs)
 }
 
-func (a *Area) readLogs(_ context.Context, in *logsInput) (*logsOutput, error) {
+func (a *Area) readLogs(_ context.Context, in *logsInput) (*rest.EventsOutput, error) {
 	p, err := a.find(in.ID)
 	if err != nil {
 		return nil, err
@@ -94,118 +83,60 @@ func (a *Area) readLogs(_ context.Context, in *logsInput) (*logsOutput, error) {
 	}
 	body := logsBody{ProcessID: p.Info().ID, Stream: in.Stream, Entries: []logEntry{}}
 	for _, e := range p.Log().Entries(q) {
-		body.Entries = append(body.Entries, logEntry{
-			e.Sequence, e.Stream, e.Time.UnixMilli(), base64.StdEncoding.EncodeToString(e.Data), "base64",
-		})
+		body.Entries = append(body.Entries, logEntryOf(e))
 	}
 	data, err := rest.MarshalJSON(body)
 	if err != nil {
 		return nil, err
 	}
-	return &logsOutput{ContentType: fiber.MIMEApplicationJSON, Cache: "no-store", Body: func(ctx huma.Context) {
+	return &rest.EventsOutput{ContentType: fiber.MIMEApplicationJSON, Cache: "no-store", Body: func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
 		rest.RequestOf(ctx).Send(data)
 	}}, nil
 }
 
-// followLogs sends the entries that q asks for, and then all that come.
-func (a *Area) followLogs(log *process.Log, q process.Query) *logsOutput {
-	return &logsOutput{
-		ContentType: rest.EventStream, Cache: rest.StreamCache, Buffering: "no",
-		Body: func(ctx huma.Context) {
-			ctx.SetStatus(http.StatusOK)
-			r := rest.RequestOf(ctx)
-			if r.Method() == fiber.MethodHead {
-				return
+// followLogs sends the entries that q asks for, then all that the process prints.
+func (a *Area) followLogs(log *process.Log, q process.Query) *rest.EventsOutput {
+	after, first := q.Since, []process.Entry(nil)
+	if q.Tail != nil {
+		// What is printed between the two calls is among the entries.
+		one := 1
+		if last := log.Entries(process.Query{Tail: &one}); len(last) > 0 {
+			after = max(after, last[0].Sequence)
+		}
+		first = log.Entries(q)
+	}
+	if n := len(first); n > 0 {
+		after = max(after, first[n-1].Sequence)
+	}
+	reader := log.Follow(after)
+	return rest.AnswerFeed(a.API, rest.Feed[logBatch]{
+		Next: func(ctx context.Context) (b logBatch, err error) {
+			if b.entries, first = first, nil; len(b.entries) == 0 {
+				b.entries, b.gap, err = reader.Next(ctx)
 			}
-			after, entries := q.Since, []process.Entry(nil)
-			if q.Tail != nil {
-				// What is printed between the two calls is among the entries.
-				one := 1
-				if last := log.Entries(process.Query{Tail: &one}); len(last) > 0 {
-					after = max(after, last[0].Sequence)
-				}
-				entries = log.Entries(q)
-			}
-			if n := len(entries); n > 0 {
-				after = max(after, entries[n-1].Sequence)
-			}
-			a.Follow(r, nil, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
-				f := follower{w: w, flush: flush, stream: q.Stream, reader: log.Follow(after), beat: rest.Heartbeat}
-				f.run(entries, gone, ending)
-			})
+			return b, err
 		},
-	}
+		Write: func(_ context.Context, w *rest.EventWriter, b logBatch) (more bool) {
+			if b.gap.Bytes > 0 {
+				w.Write("gap", 0, fmt.Appendf(nil, `{"bytes":%d,"entries":%d}`, b.gap.Bytes, b.gap.Entries))
+			}
+			for _, e := range b.entries {
+				if q.Stream == "" || e.Stream == q.Stream {
+					w.WriteJSON("log", int64(e.Sequence), logEntryOf(e))
+				}
+			}
+			return true
+		},
+	})
 }
 
-// follower sends one client what a process prints.
-type follower struct {
-	w      *bufio.Writer
-	flush  func() error
-	stream process.Stream // empty: all
-	reader *process.Reader
-	beat   time.Duration
-	buf    []byte
+// logBatch is what a process has printed, after a gap if that is not zero.
+type logBatch struct {
+	entries []process.Entry
+	gap     process.Gap
 }
 
-// run sends entries, then what the reader has, until the process has ended or
-// the client, or the server, wants no more.
-func (f *follower) run(entries []process.Entry, gone, ending <-chan struct{}) {
-	ctx, stopped := rest.WhileWanted(gone, ending)
-	defer stopped()
-	_, _ = f.w.WriteString(": connected\n\n") // so that the client sees the headers
-	for {
-		f.send(entries)
-		if f.flush() != nil {
-			return
-		}
-		var err error
-		var gap process.Gap
-		if entries, gap, err = f.next(ctx); err != nil {
-			return
-		}
-		if gap.Bytes > 0 {
-			fmt.Fprintf(f.w, "event: gap\ndata: {\"bytes\":%d,\"entries\":%d}\n\n", gap.Bytes, gap.Entries)
-		}
-	}
-}
-
-// next waits for more. Nothing new for a while is no entries.
-func (f *follower) next(ctx context.Context) ([]process.Entry, process.Gap, error) {
-	wait, cancel := context.WithTimeout(ctx, f.beat)
-	defer cancel()
-	entries, gap, err := f.reader.Next(wait)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		_, _ = f.w.WriteString(":\n\n")
-		return nil, process.Gap{}, nil
-	}
-	return entries, gap, err
-}
-
-func (f *follower) send(entries []process.Entry) {
-	for _, e := range entries {
-		if f.stream != "" && e.Stream != f.stream {
-			continue
-		}
-		f.buf = append(f.buf[:0], "event: log\nid: "...)
-		f.buf = strconv.AppendUint(f.buf, e.Sequence, 10)
-		f.buf = append(f.buf, "\ndata: "...)
-		f.buf = appendEntry(f.buf, e)
-		f.buf = append(f.buf, "\n\n"...)
-		_, _ = f.w.Write(f.buf) // flush tells the error
-	}
-}
-
-// appendEntry appends an entry as the JSON of a logEntry, without the
-// allocations of encoding/json: many may follow one process.
-func appendEntry(b []byte, e process.Entry) []byte {
-	b = append(b, `{"sequence":`...)
-	b = strconv.AppendUint(b, e.Sequence, 10)
-	b = append(b, `,"stream":"`...)
-	b = append(b, e.Stream...)
-	b = append(b, `","timestampMs":`...)
-	b = strconv.AppendInt(b, e.Time.UnixMilli(), 10)
-	b = append(b, `,"data":"`...)
-	b = base64.StdEncoding.AppendEncode(b, e.Data)
-	return append(b, `","encoding":"base64"}`...)
+func logEntryOf(e process.Entry) logEntry {
+	return logEntry{e.Sequence, e.Stream, e.Time.UnixMilli(), base64.StdEncoding.EncodeToString(e.Data), "base64"}
 }

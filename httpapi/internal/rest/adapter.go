@@ -116,7 +116,7 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
 			response.Header.Del(name)
 		}
-		return NoRoom.Problem("too many large answers are being sent; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
+		return Unavailable.Problem("too many large answers are being sent; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
 	}
 	response.SetBodyStream(a, size)
 	return nil

@@ -114,7 +114,7 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	case http.StatusInternalServerError: // the body could not be read
 		if b := RequestOf(ctx).buffered; b != nil && b.full {
 			ctx.SetHeader(fiber.HeaderRetryAfter, "1")
-			return force(ctx, NoRoom.Problem("too many request bodies are in memory; try again later")), nil
+			return force(ctx, Unavailable.Problem("too many request bodies are in memory; try again later")), nil
 		}
 		return force(ctx, k.Problem("invalid request: its body could not be read to the end")), nil
 	case http.StatusUnprocessableEntity:
@@ -179,9 +179,6 @@ func IsAny(err error, kinds ...error) bool {
 func ConflictOf(message string) *Problem {
 	return Conflict.Message(message)
 }
-
-// NoRoom returns the problem for a system that allows no more processes.
-var NoRoom = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 
 // StreamError is what the reference answers when the operating system refuses.
 var StreamError = Kind{"stream_error", "Stream Error", http.StatusBadGateway}

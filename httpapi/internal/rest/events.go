@@ -1,9 +1,7 @@
 package rest
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,42 +31,6 @@ type EventsOutput struct {
 // Heartbeat is how often an event stream that has nothing to tell says so, for
 // proxies that end silent connections.
 const Heartbeat = 15 * time.Second
-
-// WriteEvents writes events until there are no more or the client has disconnected.
-func WriteEvents[E any](w *bufio.Writer, flush func() error, events <-chan E, write func(*bufio.Writer, E) error,
-	beat time.Duration, gone, ending <-chan struct{},
-) {
-	ticker := time.NewTicker(beat)
-	defer ticker.Stop()
-	_, _ = w.WriteString(": connected\n\n") // so that the client sees the headers
-	for {
-		if err := flush(); err != nil {
-			return
-		}
-		select {
-		case e, open := <-events:
-			if !open {
-				return
-			}
-			if write(w, e) != nil {
-				return
-			}
-		case <-ticker.C:
-			_, _ = w.WriteString(": heartbeat\n\n")
-		case <-gone:
-			return
-		case <-ending:
-			return
-		}
-	}
-}
-
-// WriteProblem tells why a stream ends.
-func WriteProblem(w *bufio.Writer, p *Problem) {
-	if data, err := MarshalJSON(p); err == nil {
-		fmt.Fprintf(w, "event: error\ndata: %s\n\n", data)
-	}
-}
 
 // EventStream is the type of event streams.
 const EventStream = "text/event-stream"

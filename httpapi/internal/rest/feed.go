@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -14,6 +15,9 @@ import (
 // Feed is the source of an event stream that is read batch by batch, at the pace of the
 // client.
 type Feed[B any] struct {
+	// Open, if set, is called before the client is told that it is connected.
+	Open func()
+
 	// Next waits for a batch. Write writes its events and reports whether others may follow.
 	Next  func(context.Context) (B, error)
 	Write func(context.Context, *EventWriter, B) (more bool)
@@ -25,7 +29,7 @@ type Feed[B any] struct {
 	// client's connection, first with 0 when the client is ready for events.
 	Sent func(id int64)
 
-	// Close, if set, is called at the end.
+	// Close, if set, is called at the end, also if Open was not called.
 	Close func()
 }
 
@@ -53,10 +57,33 @@ func (e *EventWriter) Write(name string, id int64, data []byte) {
 	e.put([]byte("\n\n"))
 }
 
+// WriteJSON writes an event whose data is JSON. It reports whether v can be encoded.
+func (e *EventWriter) WriteJSON(name string, id int64, v any) bool {
+	data, err := MarshalJSON(v)
+	if err != nil {
+		return false
+	}
+	e.Write(name, id, data)
+	return true
+}
+
 // put writes to the buffer; flush returns the error.
 func (e *EventWriter) put(b []byte) {
 	n, _ := e.w.Write(b)
 	e.wrote += int64(n)
+}
+
+// Receive waits for a value of a channel. Its error is io.EOF if the channel is closed.
+func Receive[E any](ctx context.Context, values <-chan E) (e E, err error) {
+	select {
+	case e, open := <-values:
+		if !open {
+			err = io.EOF
+		}
+		return e, err
+	case <-ctx.Done():
+		return e, ctx.Err()
+	}
 }
 
 // AnswerFeed answers with the event stream of a feed. It ends when the client disconnects,
@@ -77,6 +104,9 @@ func AnswerFeed[B any](a *API, f Feed[B]) *EventsOutput {
 			if r.Method() == fiber.MethodHead {
 				f.Close()
 				return
+			}
+			if f.Open != nil {
+				f.Open()
 			}
 			a.Follow(r, tracker, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer f.Close()

@@ -105,7 +105,7 @@ func (a bridge) proxy(inside http.RoundTripper) *httputil.ReverseProxy {
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			a.log.Debug("handler", "path", r.URL.Path, "error", err)
-			p := ShuttingDown.Problem(fmt.Sprintf("the server did not answer: %v", err))
+			p := Unavailable.Problem(fmt.Sprintf("the server did not answer: %v", err))
 			if in, ok := r.Context().Value(incomingKey{}).(*incoming); ok {
 				p = cmp.Or(in.problem(err), p)
 			}

@@ -87,15 +87,3 @@ func Milliseconds(ms uint64) time.Duration {
 	const most = uint64(1<<63-1) / uint64(time.Millisecond)
 	return time.Duration(min(ms, most)) * time.Millisecond //nolint:gosec // it fits
 }
-
-// RawRequest keeps the request, for what huma does not do. Inputs embed it.
-type RawRequest struct{ request *Request }
-
-// Resolve is called by huma.
-func (r *RawRequest) Resolve(ctx huma.Context) []error {
-	r.request = RequestOf(ctx)
-	return nil
-}
-
-// Request returns the request.
-func (r *RawRequest) Request() *Request { return r.request }

@@ -96,4 +96,4 @@ func (a *API) beat(r *Request, answer <-chan longAnswer, late func(error) []byte
 }
 
 // Closing returns the problem of a request that the end of the server interrupts.
-func Closing() *Problem { return ShuttingDown.Problem("the server is shutting down") }
+func Closing() *Problem { return Unavailable.Problem("the server is shutting down") }

@@ -41,7 +41,7 @@ func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 	}
 	for _, place := range places {
 		if !r.take(place) {
-			bad := NoRoom.Problem("too many requests are being handled; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
+			bad := Unavailable.Problem("too many requests are being handled; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
 			if r.Grant.Over() {
 				bad = TokenOver()
 			}

@@ -3,7 +3,6 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,36 +40,20 @@ const ProblemType = "application/problem+json"
 // MarshalJSON writes type, title, status and detail in that order, then the
 // extra members, sorted.
 func (p *Problem) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	member := func(name string, value any) error {
-		v, err := MarshalJSON(value)
-		if err != nil {
-			return err
-		}
-		b.WriteString(`"` + name + `":`)
-		b.Write(v)
-		return nil
+	text, err := MarshalJSON(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{TypePrefix + p.Code, p.Title, p.Status, p.Detail})
+	if err != nil || len(p.Extra) == 0 {
+		return text, err
 	}
-	b.WriteByte('{')
-	for _, m := range []struct {
-		name  string
-		value any
-	}{{"type", TypePrefix + p.Code}, {"title", p.Title}, {"status", p.Status}, {"detail", p.Detail}} {
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		if err := member(m.name, m.value); err != nil {
-			return nil, err
-		}
+	extra, err := MarshalJSON(p.Extra)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Extra)) {
-		b.WriteByte(',')
-		if err := member(name, p.Extra[name]); err != nil {
-			return nil, err
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return slices.Concat(text[:len(text)-1], []byte{','}, extra[1:]), nil
 }
 
 // MarshalJSON is json.Marshal without the escapes that only HTML needs.
@@ -109,7 +92,6 @@ var (
 	UnsupportedMedia = Kind{"unsupported_media_type", "Unsupported Media Type", http.StatusUnsupportedMediaType}
 	notFound         = Kind{"not_found", "Not Found", http.StatusNotFound}
 	Internal         = Kind{"stream_error", "Internal Server Error", http.StatusInternalServerError}
-	ShuttingDown     = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 	Unavailable      = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 	TimedOut         = Kind{"timeout", "Timeout", http.StatusGatewayTimeout}
 )

@@ -88,7 +88,7 @@ func (u *upload) explain(err error) error {
 	}
 	select {
 	case <-u.closing:
-		return ShuttingDown.Problem("the server is shutting down")
+		return Closing()
 	default:
 		return brokenOff(err, int64(u.read), u.patience)
 	}

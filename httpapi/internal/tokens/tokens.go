@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -73,7 +72,7 @@ func Register(api *rest.API, cfg Config) {
 
 	r := rest.Route{Path: "/v1/tokens", Tag: "Tokens"}
 	create := r
-	create.ID, create.Method, create.Summary = "createToken", http.MethodPost, "Make a token for somebody else"
+	create.ID, create.Method, create.Summary = "createToken", http.MethodPost, "Make a token for another client"
 	create.About = "It is accepted wherever the server's own is, for as much as its scope allows, until it expires or is revoked. " +
 		"It ends with the token that made it, and with its desktop. " +
 		"Put a view token behind #token= of the page at /ui/ to have a link to share."
@@ -114,15 +113,15 @@ func problem(err error) *rest.Problem {
 	case errors.As(err, &limit):
 		return rest.ConflictOf(limit.Error() + "; DELETE some first")
 	case errors.As(err, &storage):
-		k := rest.Kind{Code: "stream_error", Title: "Service Unavailable", Status: http.StatusServiceUnavailable}
-		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		k := rest.Unavailable
+		if rest.NoSpaceLeft(err) {
 			k = rest.NoSpace
 		}
 		return k.Problem(storage.Error()).WithHeader(fiber.HeaderRetryAfter, "2")
 	case errors.Is(err, grants.ErrEnded):
 		return rest.TokenOver()
 	case errors.Is(err, grants.ErrClosed), errors.Is(err, fleet.ErrClosed):
-		return rest.ShuttingDown.Problem("the server is shutting down")
+		return rest.Closing()
 	}
 	return nil
 }
