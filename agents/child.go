@@ -34,13 +34,13 @@ const (
 
 // childProcess is the program of an agent, or the function that stands for one.
 type childProcess struct {
-	in     io.WriteCloser // ours
+	in     io.WriteCloser // the end of this program
 	out    io.ReadCloser
 	pid    int
 	done   <-chan struct{} // closed at the end of the process; its output may have unread parts
 	exit   func() exitStatus
 	stderr func() string
-	kill   func(ctx context.Context) error // ends it and what it started
+	kill   func(ctx context.Context) error // ends the agent and the processes that it has started
 	stop   sync.Once
 }
 

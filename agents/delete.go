@@ -152,7 +152,7 @@ func (h *Host) intendDeletion(ctx context.Context, row eventlog.Process) error {
 func (s *server) markDeleted(ctx context.Context) error {
 	row, _, err := s.newestRecord(ctx)
 	if errors.Is(err, ErrServerNotFound) {
-		return nil // another host was quicker
+		return nil // another host has deleted it
 	}
 	if err != nil || row.ID == "" {
 		return err

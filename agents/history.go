@@ -15,7 +15,7 @@ const (
 	// historyBudget bounds the bytes of history for an agent that has forgotten a session.
 	historyBudget = 12_000
 	historyPage   = 500
-	historyPages  = 20 // that are read at most
+	historyPages  = 20 // the most pages to read
 )
 
 const (
@@ -79,7 +79,7 @@ func transcript(turns []transcriptPart, cut bool) string {
 		part := t.who + ": " + strings.TrimSpace(t.text)
 		if len(part) > room {
 			cut = true
-			if room > 200 && len(parts) == 0 { // its end at least
+			if room > 200 && len(parts) == 0 { // keep the end of the newest message
 				parts = append(parts, t.who+": ..."+strings.ToValidUTF8(part[len(part)-room+100:], ""))
 			}
 			break

@@ -189,7 +189,7 @@ func (p *agentProcess) lose(why error) {
 		c.finish(reply{err: why})
 	}
 	p.server.followers.endStreams(why)
-	p.host.processes.Go(func() { p.end(endedServer) }) // run is one of them, so there are some
+	p.host.processes.Go(func() { p.end(endedServer) }) // run has not ended, so processes is not zero
 }
 
 // release ends the calls and commands that wait for a process that has ended.

@@ -78,7 +78,7 @@ func (r *recovery) starts(ctx context.Context, gone goneFunc) error {
 		err = r.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 			row, err := tx.Session(row.ID)
 			if err != nil || row.State != eventlog.Starting {
-				return err // another host was quicker
+				return err // another host has completed it
 			}
 			const why = "the server ended while the session was being made"
 			row.State, row.EndReason, row.EndedAt, row.UpdatedAt = eventlog.Failed, why, time.Now(), time.Now()
@@ -96,7 +96,7 @@ func (r *recovery) starts(ctx context.Context, gone goneFunc) error {
 // another program that has the log open.
 func (r *recovery) checkElsewhere(ctx context.Context, row eventlog.Process) error {
 	if row.Instance == r.cfg.Log.Instance() {
-		return nil // the log has one host at a time
+		return nil // the log has one host at a time, which is this one
 	}
 	running, err := r.cfg.Log.Alive(ctx, row.Instance)
 	if running {
@@ -115,7 +115,7 @@ func (r *recovery) process(ctx context.Context, row eventlog.Process) error {
 	exited := exitEvent(exitStatus{}, "")
 	return commitNow(ctx, r.cfg.Log, func(tx *eventlog.Tx) error {
 		if now, err := tx.Process(row.ID); err != nil || !now.ExitedAt.IsZero() {
-			return err // another host was quicker
+			return err // another host has completed it
 		}
 		now := time.Now()
 		event := eventlog.Event{

@@ -149,7 +149,7 @@ type ServerInfo struct {
 
 func infoOf(row eventlog.Process) ServerInfo {
 	var d processData
-	_ = json.Unmarshal(row.Data, &d) // ours
+	_ = json.Unmarshal(row.Data, &d) // encodeData has written it
 	if d.Created.IsZero() {
 		d.Created = row.StartedAt
 	}

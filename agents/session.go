@@ -130,7 +130,7 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 			return err
 		}
 		if turn.Seq = c.sessionSeq; turn.Seq == 0 {
-			return ErrSessionEnded // meanwhile
+			return ErrSessionEnded // before the prompt was in the log
 		}
 		return nil
 	})
@@ -159,7 +159,7 @@ func (h *Host) Cancel(ctx context.Context, id string) error {
 	switch {
 	case p == nil || !p.intake.sessions.isOpen(id):
 		return err
-	case p.lifecycle.endReason() != "" || isClosed(p.child.done): // and the turn with it
+	case p.lifecycle.endReason() != "" || isClosed(p.child.done): // the turn ends with the process
 		return p.lifecycle.lostError()
 	}
 	c, err := newClientCall("session/cancel", false, map[string]string{"sessionId": id})

@@ -125,7 +125,7 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 	fetched, more, failed := s.fetchAll(ctx, cwd, entries)
 	problems = append(problems, more...)
 	wanted := map[string]skill{}
-	s.mu.Lock() // no copy changes
+	s.mu.Lock() // so that no copy changes
 	defer s.mu.Unlock()
 	if before, err = s.folders.Placed(cwd); err != nil { // another session may have changed them
 		return append(problems, err.Error())

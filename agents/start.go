@@ -85,7 +85,7 @@ func (s *server) startProcess(ctx context.Context, agent string, init []byte, c 
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.spawn(ctx, agent, before, newest) // which may install it first
+	p, err := s.spawn(ctx, agent, before, newest) // which may install the agent first
 	if errors.Is(err, errOvertaken) {
 		return s.startProcess(ctx, agent, init, c)
 	}
@@ -131,7 +131,7 @@ func (s *server) spawn(ctx context.Context, agent string, before, newest eventlo
 	if err != nil {
 		return nil, err
 	}
-	if s.isDeleted() { // while it was installed, for example
+	if s.isDeleted() { // for example while it was installed
 		return nil, ErrServerNotFound
 	}
 	env := h.launcher.environ(launch.Env, mounted.Env)
@@ -171,7 +171,7 @@ func (s *server) spawn(ctx context.Context, agent string, before, newest eventlo
 func (p *agentProcess) claim(ctx context.Context, newest eventlog.Process) error {
 	row := p.committer.record.Process
 	err := commitNow(ctx, p.host.cfg.Log, func(tx *eventlog.Tx) (err error) {
-		// Until the end of the transaction the others wait here.
+		// Until the end of the transaction, other hosts that claim the server wait here.
 		now, err := tx.NewestProcess(serverStream(row.Server), row.Server)
 		if err != nil && !errors.Is(err, eventlog.ErrNotFound) {
 			return err
@@ -193,4 +193,4 @@ func (p *agentProcess) claim(ctx context.Context, newest eventlog.Process) error
 
 // errOvertaken reports that another host with the same log has changed the server
 // concurrently.
-var errOvertaken = errors.New("another host was quicker")
+var errOvertaken = errors.New("another host has changed the server")
