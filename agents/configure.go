@@ -118,7 +118,7 @@ func (h *Host) ServerOf(name string, entry json.RawMessage) (m MCPServer, enable
 // entry cannot read variables that the agent does not have.
 func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, ok bool, err error) {
 	var e mcpEntry
-	if err := decodeEntry(raw, &e); err != nil {
+	if err := folders.Decode(raw, &e); err != nil {
 		return m, false, fmt.Errorf("MCP server %s: %w", name, err)
 	}
 	if e.Enabled != nil && !*e.Enabled {
@@ -214,7 +214,7 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 		return err
 	}
 	if params.Cwd != "" {
-		problems = append(problems, p.host.skills.placeAll(ctx, params.Cwd, p.agent)...)
+		problems = append(problems, p.host.skills.Place(ctx, params.Cwd, p.agent)...)
 	}
 	c.problems = problems
 	names := map[string]bool{}

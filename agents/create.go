@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/agents/internal/skills"
 )
 
 // SessionOptions describes a session to make.
@@ -113,12 +114,12 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
 	defer cancel()
 	if o.Skills != nil {
-		if err := h.folders.Put(ctx, o.Cwd, folders.Skills, ownSkills(id), o.Skills); err != nil {
+		if err := h.folders.Put(ctx, o.Cwd, folders.Skills, skills.EntryName(id), o.Skills); err != nil {
 			return fmt.Errorf("keep the session's skills: %w", err)
 		}
 		defer func() {
 			if err != nil {
-				h.skills.drop(id, o.Cwd, folders.Hash(o.Skills))
+				h.dropSkills(id, o.Cwd, folders.Hash(o.Skills))
 			}
 		}()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/agents/internal/skills"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -21,7 +22,7 @@ import (
 type Host struct {
 	cfg      Config
 	launcher *launcher
-	skills   *skillStore
+	skills   *skills.Store
 	folders  *folders.Store
 	recovery *recovery
 	servers  *serverTable
@@ -62,9 +63,9 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err := groups.sweep(); err != nil {
 		cfg.Logger.Warn("control groups of a killed host", "error", err)
 	}
-	record, skills := "", ""
+	record, copies := "", ""
 	if cfg.StateDir != "" {
-		record, skills = filepath.Join(cfg.StateDir, "processes"), filepath.Join(cfg.StateDir, "skills")
+		record, copies = filepath.Join(cfg.StateDir, "processes"), filepath.Join(cfg.StateDir, "skills")
 		if _, err := supervise.Sweep(record, cfg.Logger); err != nil {
 			return nil, err
 		}
@@ -83,7 +84,9 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 	}
 	h.launcher = &launcher{cfg: cfg, user: user, group: group, groups: groups, closed: h.tasks.isClosed}
 	h.launcher.endAll = sync.OnceValue(func() error { return h.launcher.endAfterInput(h.servers.processes()) })
-	h.skills = &skillStore{launcher: h.launcher, folders: h.folders, tasks: h.tasks, patience: refreshWait, dir: skills}
+	h.skills = skills.New(skills.Config{
+		Dir: copies, Folders: h.folders, Age: cfg.SkillsAge, User: user, Group: group, Environ: cfg.environ, Go: h.tasks.start,
+	})
 	if cfg.Log.Shared() {
 		_ = h.tasks.start(h.recovery.watch) // the host is not closed
 	}
@@ -102,7 +105,7 @@ func (h *Host) Close() error {
 	h.tasks.running.Wait()
 	h.endAll() // agents that were being started
 	h.processes.Wait()
-	err := errors.Join(h.launcher.endAll(), h.launcher.groups.close(), h.skills.close())
+	err := errors.Join(h.launcher.endAll(), h.launcher.groups.close(), h.skills.Close())
 	if h.folders != h.cfg.Folders {
 		err = errors.Join(err, h.folders.Close())
 	}

@@ -57,7 +57,7 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	if err := h.recordTermination(ctx, id); err != nil {
 		return err
 	}
-	h.skills.drop(id, row.Cwd, attachedSessionOf(row).data.Skills)
+	h.dropSkills(id, row.Cwd, attachedSessionOf(row).data.Skills)
 	if serverOfSession(row) != ownServer(id) {
 		return nil
 	}
@@ -66,6 +66,17 @@ func (h *Host) Terminate(ctx context.Context, id string) error {
 	}
 	// A client of the server may have opened the session meanwhile.
 	return h.recordTermination(ctx, id)
+}
+
+// dropSkills removes a session's own skills from the configuration of its folder. hash is
+// empty for a session without.
+func (h *Host) dropSkills(session, cwd, hash string) {
+	if hash == "" {
+		return
+	}
+	if err := h.skills.Drop(session, cwd, hash); err != nil {
+		h.cfg.Logger.Warn("a session's skills stay in its folder's configuration", "session", session, "error", err)
+	}
 }
 
 // stopTurn cancels the turn of a session and stops its restoration. It gives up after

@@ -1,4 +1,4 @@
-package agents
+package skills
 
 import (
 	"context"
@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -20,16 +21,18 @@ import (
 func TestSkillsPatience(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "git")
-	log, err := eventlog.Open(t.Context(), eventlog.Config{})
+	group, err := supervise.NewGroup(supervise.GroupConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := Start(t.Context(), Config{Log: log, StateDir: t.TempDir(), Launch: func(context.Context, string) (Launch, error) { return Launch{}, errors.New("none") }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var tasks sync.WaitGroup
+	store := New(Config{
+		Dir: t.TempDir(), Age: time.Minute, Group: group, Environ: os.Environ,
+		Go: func(f func(context.Context)) error { tasks.Go(func() { f(context.Background()) }); return nil },
+	})
 	t.Cleanup(func() {
-		if err := errors.Join(h.Close(), log.Close()); err != nil {
+		tasks.Wait()
+		if err := errors.Join(store.Close(), group.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -39,8 +42,8 @@ func TestSkillsPatience(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(s.Close)
-	h.skills.patience = 50 * time.Millisecond
-	folder, err := h.skills.folder()
+	store.patience = 50 * time.Millisecond
+	folder, err := store.folder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +54,14 @@ func TestSkillsPatience(t *testing.T) {
 	if err := os.Chtimes(old, time.Unix(1e9, 0), time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
-	dir, stale, err := h.skills.fetchGit(t.Context(), s.URL, "")
+	dir, stale, err := store.fetchGit(t.Context(), s.URL, "")
 	if err != nil || dir != old || stale != "it takes longer than 50ms; what was fetched at 2001-09-09T01:46:40Z is used" {
 		t.Errorf("while it hangs: %q, %q, %v", dir, stale, err)
 	}
 	close(answer)
-	h.skills.patience = time.Minute
+	store.patience = time.Minute
 	for range 2 { // by the attempt of before, and without another
-		dir, stale, err = h.skills.fetchGit(t.Context(), s.URL, "")
+		dir, stale, err = store.fetchGit(t.Context(), s.URL, "")
 		if err != nil || dir != old || !strings.HasPrefix(stale, "git fetch: exit status 128") {
 			t.Errorf("when it was refused: %q, %q, %v", dir, stale, err)
 		}
@@ -81,7 +84,7 @@ func TestSkillsClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, got := new(skillStore).isFresh("key", "main", info, time.Hour); got != c.want {
+		if _, got := new(Store).isFresh("key", "main", info, time.Hour); got != c.want {
 			t.Errorf("a copy of %v ago is young: %v", c.age, got)
 		}
 	}

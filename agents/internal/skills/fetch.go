@@ -1,4 +1,4 @@
-package agents
+package skills
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func shortHash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(
 // fetchedSource is a source of an entry, and the place of its files.
 type fetchedSource struct {
 	entry  string
-	source skillSource
+	source source
 	at     location
 	stale  string // why the files are not up to date; empty: they are
 	err    error  // there are no files
@@ -117,7 +117,7 @@ var ownerAndRepository = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 // fetch returns the place of a source's files. If they are not up to date, stale says why.
 // Symbolic links in the session's folder are not followed.
-func (s *skillStore) fetch(ctx context.Context, cwd string, from skillSource) (at location, stale string, err error) {
+func (s *Store) fetch(ctx context.Context, cwd string, from source) (at location, stale string, err error) {
 	if from.Source == "" {
 		return location{}, "", errors.New("source must not be empty")
 	}
@@ -141,11 +141,11 @@ func (s *skillStore) fetch(ctx context.Context, cwd string, from skillSource) (a
 
 // localSource returns the place of a local source. It is read with the rights of the agents'
 // user.
-func (s *skillStore) localSource(cwd, source string) (location, error) {
-	files := s.folders.Files()
+func (s *Store) localSource(cwd, source string) (location, error) {
+	files := s.cfg.Folders.Files()
 	if rest, ok := strings.CutPrefix(source, "~/"); ok {
-		home, err := s.launcher.user.Home, error(nil)
-		if s.launcher.user.Credential == nil {
+		home, err := s.cfg.User.Home, error(nil)
+		if s.cfg.User.Credential == nil {
 			home, err = os.UserHomeDir()
 		}
 		return location{files, filepath.Join(home, rest), "."}, err
@@ -170,7 +170,7 @@ var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // fetchGit returns a copy of a repository. It fetches a copy that is old again, unless ref is
 // the id of a commit. Concurrent callers wait for the same fetch. If the fetch fails or takes
 // too long, fetchGit returns the old copy, and stale says why.
-func (s *skillStore) fetchGit(ctx context.Context, url, ref string) (dir, stale string, err error) {
+func (s *Store) fetchGit(ctx context.Context, url, ref string) (dir, stale string, err error) {
 	if ref == "" {
 		ref = "HEAD"
 	}
@@ -186,7 +186,7 @@ func (s *skillStore) fetchGit(ctx context.Context, url, ref string) (dir, stale 
 	var old fs.FileInfo
 	var late <-chan time.Time
 	if old, err = os.Stat(target); err == nil {
-		if stale, ok := s.isFresh(key, ref, old, s.launcher.cfg.SkillsAge); ok {
+		if stale, ok := s.isFresh(key, ref, old, s.cfg.Age); ok {
 			return target, stale, nil
 		}
 		t := time.NewTimer(s.patience)
@@ -208,9 +208,9 @@ func (s *skillStore) fetchGit(ctx context.Context, url, ref string) (dir, stale 
 }
 
 // renew fetches a copy in a task of the host.
-func (s *skillStore) renew(url, ref, target string) error {
+func (s *Store) renew(url, ref, target string) error {
 	done := make(chan error, 1)
-	err := s.tasks.start(func(ctx context.Context) {
+	err := s.cfg.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTime)
 		defer cancel()
 		err := s.clone(ctx, url, ref, target)
@@ -233,7 +233,7 @@ func staleText(old fs.FileInfo, err error) string {
 
 // isFresh reports whether a copy need not be fetched again now, because it is young or the last
 // attempt has failed recently (then stale says why). A copy with a time in the future is old.
-func (s *skillStore) isFresh(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
+func (s *Store) isFresh(key, ref string, old fs.FileInfo, age time.Duration) (stale string, ok bool) {
 	since := time.Since(old.ModTime())
 	if commitID.MatchString(ref) || age < 0 || 0 <= since && since < age {
 		return "", true
@@ -245,7 +245,7 @@ func (s *skillStore) isFresh(key, ref string, old fs.FileInfo, age time.Duration
 }
 
 // hostEvent records the result of an attempt to fetch a copy.
-func (s *skillStore) recordAttempt(key string, err error) {
+func (s *Store) recordAttempt(key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.failed, key)
@@ -258,7 +258,7 @@ func (s *skillStore) recordAttempt(key string, err error) {
 }
 
 // clone fetches one commit and atomically replaces the folder target.
-func (s *skillStore) clone(ctx context.Context, url, ref, target string) error {
+func (s *Store) clone(ctx context.Context, url, ref, target string) error {
 	staging, err := os.MkdirTemp(filepath.Dir(target), "new-")
 	if err != nil {
 		return err
@@ -322,7 +322,7 @@ func withoutFilters(repository string) error {
 
 // checkTree returns an error if the fetched commit has too many files or bytes. git
 // lists them without holding them in memory, unlike a checkout.
-func (s *skillStore) checkTree(ctx context.Context, dir string) error {
+func (s *Store) checkTree(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := s.git(ctx, dir, &treeSize{exceeded: cancel}, "ls-tree", "-r", "-t", "-l", "-z", "FETCH_HEAD")
@@ -373,15 +373,15 @@ func commitOf(dir string) string {
 
 // git runs git without prompts, and without transports that run programs. stdout gets its
 // output, unless it is nil.
-func (s *skillStore) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
+func (s *Store) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
 	protocols := "https:http:ssh:git"
-	if s.launcher.user.Credential == nil { // else it would read files that the agents' user may not
+	if s.cfg.User.Credential == nil { // else it would read files that the agents' user may not
 		protocols += ":file"
 	}
-	c, err := s.launcher.group.Start(supervise.Spec{
+	c, err := s.cfg.Group.Start(supervise.Spec{
 		Path: "git", Dir: dir, Stdout: stdout,
 		Args: append([]string{"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m"}, args...),
-		Env:  supervise.Environ(s.launcher.cfg.environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+		Env:  supervise.Environ(s.cfg.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
 	if errors.Is(err, supervise.ErrNotFound) {
 		return errors.New("git is not installed")

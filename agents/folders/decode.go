@@ -1,4 +1,4 @@
-package agents
+package folders
 
 import (
 	"bytes"
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// decodeEntry decodes an object of a configuration entry into a struct. It returns an
-// error if a member is given twice, or differs from the name of a field only by case.
-// encoding/json accepts both, and other programs take the other value: the user who
-// approves {"command": "safe", "Command": "other"} may be shown "safe" only.
-func decodeEntry(raw json.RawMessage, into any) error {
+// Decode decodes an entry, or an object in it, into a struct. It returns an error if a member
+// is given twice, or differs from the name of a field only by case. encoding/json accepts
+// both, and other programs take the other value: the user who approves
+// {"command": "safe", "Command": "other"} may be shown "safe" only.
+func Decode(raw json.RawMessage, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return err
 	}

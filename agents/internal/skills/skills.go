@@ -1,4 +1,6 @@
-package agents
+// Package skills copies the skills that are configured for sessions' folders to where agents
+// look for them: from folders of the machine and from git repositories.
+package skills
 
 import (
 	"cmp"
@@ -21,14 +23,27 @@ import (
 
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/folder"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// skillStore copies the configured skills of sessions' folders to where agents look. It holds
+// Config configures a [Store].
+type Config struct {
+	Dir     string           // the directory for copies of repositories; empty: a temporary one, until Close
+	Folders *folders.Store   // has the configuration of sessions' folders
+	Age     time.Duration    // from which a copy is fetched again; negative: never
+	User    supervise.User   // the user of the agents
+	Group   *supervise.Group // of git
+	Environ func() []string  // the environment of git
+
+	// Go runs a function in the background, or returns an error. Its context is done when
+	// the host of the agents is closed.
+	Go func(func(context.Context)) error
+}
+
+// Store copies the configured skills of sessions' folders to where agents look. It holds
 // copies of repositories with skills. A copy is replaced as a whole, and not while it is read.
-type skillStore struct {
-	launcher *launcher
-	folders  *folders.Store
-	tasks    *taskGroup
+type Store struct {
+	cfg      Config
 	patience time.Duration // how long a session with an older copy waits for a newer one
 	fetches  singleflight.Group
 
@@ -38,8 +53,11 @@ type skillStore struct {
 	failed map[string]failedFetch // by name of a copy: the last attempt to renew it
 }
 
+// New returns a store. It must be closed after the functions that Config.Go runs.
+func New(cfg Config) *Store { return &Store{cfg: cfg, patience: refreshWait, dir: cfg.Dir} }
+
 // folder returns the folder of the copies.
-func (s *skillStore) folder() (dir string, err error) {
+func (s *Store) folder() (dir string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == "" {
@@ -51,7 +69,8 @@ func (s *skillStore) folder() (dir string, err error) {
 	return s.dir, os.MkdirAll(s.dir, 0o755)
 }
 
-func (s *skillStore) close() error {
+// Close removes the temporary directory.
+func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.temp {
@@ -60,8 +79,8 @@ func (s *skillStore) close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// skillSource is a source in an entry of skills.json.
-type skillSource struct {
+// source is a source in an entry of skills.json.
+type source struct {
 	Type    string   `json:"type"` // github, git or local
 	Source  string   `json:"source"`
 	Skills  []string `json:"skills"` // names; empty: all
@@ -69,21 +88,21 @@ type skillSource struct {
 	Subpath string   `json:"subpath"`
 }
 
-// UnmarshalJSON decodes a source by decodeEntry.
-func (s *skillSource) UnmarshalJSON(raw []byte) error {
-	type fields skillSource
-	return decodeEntry(raw, (*fields)(s))
+// UnmarshalJSON decodes a source by folders.Decode.
+func (s *source) UnmarshalJSON(raw []byte) error {
+	type fields source
+	return folders.Decode(raw, (*fields)(s))
 }
 
-func (s skillSource) String() string { return s.Type + " " + s.Source }
+func (s source) String() string { return s.Type + " " + s.Source }
 
-// skillFolders has the folders in which agents look for skills, below a session's folder.
-var skillFolders = map[string]string{
+// agentFolders has the folders in which agents look for skills, below a session's folder.
+var agentFolders = map[string]string{
 	"claude": ".claude/skills", "codex": ".codex/skills", "opencode": ".opencode/skill", "gemini": ".gemini/skills",
 	"cursor": ".cursor/skills", "amp": ".agents/skills", "pi": ".pi/skills",
 }
 
-const otherSkillFolder = ".agents/skills"
+const otherAgentFolder = ".agents/skills"
 
 // location is a file or folder below a folder.
 type location struct {
@@ -105,9 +124,9 @@ type skill struct {
 	source string
 }
 
-// placeAll copies the configured skills of a folder to where an agent looks, and removes
+// Place copies the configured skills of a folder to where an agent looks, and removes
 // skills that are no longer configured. It returns problems.
-func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems []string) {
+func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string) {
 	if !filepath.IsAbs(cwd) {
 		return nil
 	}
@@ -115,7 +134,7 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 	if err != nil {
 		return []string{err.Error()}
 	}
-	before, err := s.folders.Placed(cwd)
+	before, err := s.cfg.Folders.Placed(cwd)
 	if err != nil {
 		return append(problems, err.Error())
 	}
@@ -127,7 +146,7 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 	wanted := map[string]skill{}
 	s.mu.Lock() // so that no copy changes
 	defer s.mu.Unlock()
-	if before, err = s.folders.Placed(cwd); err != nil { // another session may have changed them
+	if before, err = s.cfg.Folders.Placed(cwd); err != nil { // another session may have changed them
 		return append(problems, err.Error())
 	}
 	for _, f := range fetched {
@@ -142,9 +161,9 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 			wanted[one.name] = one
 		}
 	}
-	into := cmp.Or(skillFolders[agent], otherSkillFolder)
+	into := cmp.Or(agentFolders[agent], otherAgentFolder)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := s.copySkill(ctx, location{s.folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
+		if err := s.copySkill(ctx, location{s.cfg.Folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
@@ -155,9 +174,9 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 		if _, ok := wanted[path.Base(at)]; ok {
 			continue
 		}
-		err := s.folders.Files().RemoveAll(cwd, at)
+		err := s.cfg.Folders.Files().RemoveAll(cwd, at)
 		if err == nil {
-			err = s.folders.SetPlaced(ctx, cwd, at, folders.Placement{})
+			err = s.cfg.Folders.SetPlaced(ctx, cwd, at, folders.Placement{})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", at, err))
@@ -168,13 +187,13 @@ func (s *skillStore) placeAll(ctx context.Context, cwd, agent string) (problems 
 
 // fetchAll fetches the sources of all entries concurrently. failed reports that some entries
 // cannot be decoded.
-func (s *skillStore) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
+func (s *Store) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
 	var wg sync.WaitGroup
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		var entry struct {
-			Sources []skillSource `json:"sources"`
+			Sources []source `json:"sources"`
 		}
-		if err := decodeEntry(entries[name], &entry); err != nil {
+		if err := folders.Decode(entries[name], &entry); err != nil {
 			problems, failed = append(problems, fmt.Sprintf("skills %s: %v", name, err)), true
 			continue
 		}
@@ -189,21 +208,21 @@ func (s *skillStore) fetchAll(ctx context.Context, cwd string, entries map[strin
 }
 
 // entries returns the entries that count. problems names the others.
-func (s *skillStore) entries(ctx context.Context, cwd string) (entries map[string]json.RawMessage, problems []string, err error) {
-	found, err := s.folders.Entries(ctx, cwd, folders.Skills)
+func (s *Store) entries(ctx context.Context, cwd string) (entries map[string]json.RawMessage, problems []string, err error) {
+	found, err := s.cfg.Folders.Entries(ctx, cwd, folders.Skills)
 	entries = map[string]json.RawMessage{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if e := found[name]; e.Approved {
 			entries[name] = e.Content
 		} else {
-			problems = append(problems, fmt.Sprintf("skills %s: %s", name, s.folders.Refusal(cwd, folders.Skills, name, e)))
+			problems = append(problems, fmt.Sprintf("skills %s: %s", name, s.cfg.Folders.Refusal(cwd, folders.Skills, name, e)))
 		}
 	}
 	return entries, problems, err
 }
 
 // copySkill copies a skill to its place, unless an unchanged copy is there.
-func (s *skillStore) copySkill(ctx context.Context, to location, one skill, before map[string]folders.Placement) error {
+func (s *Store) copySkill(ctx context.Context, to location, one skill, before map[string]folders.Placement) error {
 	old, known := before[to.name]
 	_, err := to.files.List(to.dir, to.name, 0, maxSkillFiles)
 	there := !errors.Is(err, fs.ErrNotExist)
@@ -226,7 +245,7 @@ func (s *skillStore) copySkill(ctx context.Context, to location, one skill, befo
 		return err
 	}
 	// The host owns the place also if the copy fails.
-	if err := s.folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
+	if err := s.cfg.Folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
 		return err
 	}
 	return to.files.WriteTree(to.dir, to.name, files)
@@ -274,22 +293,17 @@ func (p location) read(entries []folder.Entry) ([]folder.File, error) {
 	return files, nil
 }
 
-// ownSkills returns the name of the entry with a session's own skills in its folder's
+// EntryName returns the name of the entry with a session's own skills in its folder's
 // skills.json.
-func ownSkills(session string) string { return "session-" + session }
+func EntryName(session string) string { return "session-" + session }
 
 // dropWait bounds the wait for other writers of a folder's configuration.
 const dropWait = 5 * time.Second
 
-// drop removes a session's own skills, unless the entry was changed.
-func (s *skillStore) drop(session, cwd, hash string) {
-	if hash == "" {
-		return
-	}
+// Drop removes a session's own skills, unless the entry was changed. hash is the
+// [folders.Hash] of the entry.
+func (s *Store) Drop(session, cwd, hash string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropWait)
 	defer cancel()
-	err := s.folders.DeleteIf(ctx, cwd, folders.Skills, ownSkills(session), hash)
-	if err != nil {
-		s.launcher.cfg.Logger.Warn("a session's skills stay in its folder's configuration", "session", session, "error", err)
-	}
+	return s.cfg.Folders.DeleteIf(ctx, cwd, folders.Skills, EntryName(session), hash)
 }
