@@ -23,8 +23,8 @@ func benchHost(b *testing.B, mode eventlog.Mode) *agents.Host {
 	return host(b, agents.Config{Log: log, StateDir: b.TempDir()})
 }
 
-// BenchmarkPrompt is one prompt whose answer is one update and the end of the
-// turn, all of it in the log before it goes on.
+// BenchmarkPrompt measures a prompt whose answer is one update and the end of the turn. Each
+// of them is in the log before it is passed on.
 func BenchmarkPrompt(b *testing.B) {
 	for name, mode := range map[string]eventlog.Mode{"full": eventlog.Full, "normal": eventlog.Normal} {
 		b.Run(name, func(b *testing.B) {
@@ -69,8 +69,8 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkBuiltIn is a round trip with an agent inside of this program, which
-// shows what the host itself costs.
+// BenchmarkBuiltIn measures a round trip with an agent inside this program, which is the cost
+// of the host.
 func BenchmarkBuiltIn(b *testing.B) {
 	log, err := eventlog.Open(b.Context(), eventlog.Config{DSN: filepath.Join(b.TempDir(), "events.db"), Synchronous: eventlog.Normal})
 	if err != nil {

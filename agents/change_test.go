@@ -13,8 +13,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// What is changed in a session while its process is about to end is not undone by
-// that end.
+// A change of a session whose process is about to end is still there after that end.
 func TestChangeWhileEnding(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: agentOf("IGNORE_EOF=1")})
@@ -46,8 +45,8 @@ func TestChangeWhileEnding(t *testing.T) {
 	}
 }
 
-// What is changed in a session that is being opened, by the host or by a client,
-// holds from then on, also when that began in the very moment of the change.
+// A change of a session that the host or a client is opening stays, also if the opening began
+// at the moment of the change.
 func TestChangeWhileOpening(t *testing.T) {
 	t.Parallel()
 	prompt := func(h *agents.Host) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// chosen is what a prompt is told about what the chooser is set to.
+// chosen is the text of an agent's settings that a prompt returns.
 type chosen struct {
 	Mode  string `json:"mode"`
 	Model string `json:"model"`
@@ -25,9 +25,9 @@ type chosen struct {
 	Web   bool   `json:"web"`
 }
 
-// choice is an agent that lets clients choose and, as many do, forgets it all
-// with its process. OFFERS says how: modes, options or both. LACKS are the
-// values that it does not have, and GATE a file without which it sets no mode.
+// choice is an agent that offers choices and, like many agents, forgets them when its process
+// ends. OFFERS is modes, options or both. LACKS has the values that it does not offer. GATE is
+// a file without which it sets no mode.
 type choice struct {
 	script
 	now   chosen
@@ -96,7 +96,7 @@ func (c *choice) do(m message) {
 	}
 }
 
-// gated waits until the test lets it on.
+// gated waits until the test makes the file GATE.
 func gated() {
 	gate := os.Getenv("GATE")
 	if gate == "" {
@@ -111,7 +111,7 @@ func gated() {
 	}
 }
 
-// prompt tells what is set, after it set what the prompt says.
+// prompt sets what the prompt names, and answers with the settings.
 func (c *choice) prompt(session, text string) {
 	id, value, sets := strings.Cut(text, "=")
 	if sets {
@@ -179,8 +179,8 @@ func (c *choice) about(first string) string {
 	return "{" + first + "}"
 }
 
-// options has the values of the model in groups, and the thought level before
-// the model, on which it depends.
+// options has the values of the model in groups. The thought level comes before the model, on
+// which it depends.
 func (c *choice) options() string {
 	var all []string
 	add := func(id, current string, values ...string) {
@@ -210,7 +210,7 @@ func (c *choice) options() string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// setting is what the agent says that it is set to when it gets a prompt.
+// setting returns the settings that the agent answers to a prompt.
 func setting(t testing.TB, h *agents.Host, id, text string) (c chosen) {
 	t.Helper()
 	finish(t, say(t, h, id, text))
@@ -226,7 +226,7 @@ func setting(t testing.TB, h *agents.Host, id, text string) (c chosen) {
 	return c
 }
 
-// toldBy is the text of an update.
+// toldBy returns the text of an update.
 func toldBy(t testing.TB, e eventlog.Event) string {
 	t.Helper()
 	if e.Kind != "session/update" {
@@ -317,7 +317,7 @@ func TestRestoredWhole(t *testing.T) {
 	}
 }
 
-// What was chosen for a session, in whichever way, stays in the next process.
+// The choices of a session, by any method, are set in the next process.
 func TestChoicesRestored(t *testing.T) {
 	t.Parallel()
 	for _, caps := range []string{`{"sessionCapabilities":{"resume":{}}}`, `{"loadSession":true}`, `{}`} {
@@ -372,7 +372,7 @@ func TestChoicesRestored(t *testing.T) {
 	}
 }
 
-// checkSet asks the agent what it is set to.
+// checkSet asks the agent for its settings.
 func checkSet(t *testing.T, h *agents.Host, text string, want chosen) {
 	t.Helper()
 	if got := setting(t, h, "s", text); got != want {
@@ -384,7 +384,7 @@ func checkSet(t *testing.T, h *agents.Host, text string, want chosen) {
 	}
 }
 
-// problems are what a session's stream tells of them.
+// problems returns the problems in a session's stream.
 func problems(t *testing.T, h *agents.Host, id string) (all []string) {
 	t.Helper()
 	for _, e := range stream(t, h, id) {
@@ -399,7 +399,7 @@ func problems(t *testing.T, h *agents.Host, id string) (all []string) {
 	return all
 }
 
-// What the agent does not offer any more is told, and the rest is set.
+// A choice that the agent no longer offers becomes a problem. The others are set.
 func TestChoicesLost(t *testing.T) {
 	t.Parallel()
 	for offers, refusal := range map[string]string{

@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// A clock that was set back does not make processes of before the newest ones.
+// The newest process stays the newest after the clock was set back.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf()}
@@ -52,7 +52,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// ahead moves the ends of all processes, and their starts, into the future.
+// ahead moves the starts and ends of all processes into the future.
 func ahead(t *testing.T, h *agents.Host, by time.Duration) {
 	t.Helper()
 	wait(t, func() error { // until their ends are there

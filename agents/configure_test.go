@@ -158,7 +158,7 @@ func git(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit commits what is in a repository and returns the commit's id.
+// commit commits the files of a repository and returns the commit's id.
 func commit(t *testing.T, dir string) string {
 	t.Helper()
 	git(t, dir, "add", ".")

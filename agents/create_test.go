@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// choosing is a host that makes the session x in the mode plan, which its agent
-// does not take before the file gate is there.
+// choosing returns a host that makes the session x in the mode plan. Its agent does not accept
+// the mode until the file gate exists.
 func choosing(t *testing.T) (h *agents.Host, gate string, made <-chan error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,8 +74,8 @@ func TestMadeWhole(t *testing.T) {
 	}
 }
 
-// checkGivenUp looks that a host which is killed while it makes a session leaves
-// one to the next that is not used as it is.
+// checkGivenUp checks that the session of a host which was killed while making it is not used
+// by the next host.
 func checkGivenUp(t *testing.T, left eventlog.Session) {
 	t.Helper()
 	log := openLog(t, "")
@@ -102,8 +102,8 @@ func TestEndsWhileMade(t *testing.T) {
 	}
 }
 
-// One that cannot be made again, before its agent has begun, has failed once more,
-// also in the next host, and may be made after all.
+// A session that could not be made fails again if its agent cannot be started, also in the
+// next host. Then it can be made.
 func TestFailsAgain(t *testing.T) {
 	t.Parallel()
 	dsn := filepath.Join(t.TempDir(), "events.db")
@@ -123,7 +123,7 @@ func TestFailsAgain(t *testing.T) {
 	create(t, h, "x", agents.SessionOptions{})
 }
 
-// One that is terminated while it is made has ended.
+// A session that is terminated while it is made has ended.
 func TestTerminatedWhileMade(t *testing.T) {
 	t.Parallel()
 	h, _, made := choosing(t)
@@ -136,7 +136,7 @@ func TestTerminatedWhileMade(t *testing.T) {
 	checkEnded(t, h, "x")
 }
 
-// An agent that names no session has made none, and is what is to blame.
+// An answer to session/new without an id is an error of the agent.
 func TestMadeNameless(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: agentOf("NAMELESS=1")})
@@ -149,7 +149,7 @@ func TestMadeNameless(t *testing.T) {
 	}
 }
 
-// The same of one whose sessions can only be told again.
+// The same for an agent that can only continue sessions with a transcript.
 func TestRestoredNameless(t *testing.T) {
 	t.Parallel()
 	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir(), Launch: agentOf()}
@@ -163,7 +163,7 @@ func TestRestoredNameless(t *testing.T) {
 	}
 }
 
-// An install takes as long as it takes: what is bounded comes after it.
+// An install has no time limit. The limits apply to what follows it.
 func TestCreateWaitsForInstall(t *testing.T) {
 	t.Parallel()
 	const bound = 5 * time.Millisecond

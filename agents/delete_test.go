@@ -14,12 +14,12 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// stubborn is an agent that only SIGKILL ends, a moment after Delete gave up
-// waiting for it.
+// stubborn is an agent that only SIGKILL ends, a moment after Delete has stopped waiting for
+// it.
 const stubborn = `trap "" TERM INT HUP; echo "[$$]"; while read line; do :; done; while :; do sleep 1000 & wait; done`
 
-// A server is no more from the moment that it is deleted, however long its agent
-// takes to end; and what is started under its id does not mix with it.
+// A server is gone when Delete begins, however long its agent takes to end. A new server of
+// that id is separate from it.
 func TestDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell(stubborn)})
@@ -55,8 +55,7 @@ func TestDeletedAtOnce(t *testing.T) {
 	}
 }
 
-// What waits for room in an agent's input does not wait longer than the agent is
-// there.
+// A message that waits for room in an agent's input waits no longer than the agent runs.
 func TestDeafAgentEnds(t *testing.T) {
 	t.Parallel()
 	mounted := make(chan struct{}, 2) // when its process starts, and for each new session
@@ -95,8 +94,8 @@ func TestDeafAgentEnds(t *testing.T) {
 	}
 }
 
-// A message that the log refused once is no reason to refuse the next, though
-// the agent says nothing in between.
+// After the log has refused a message, the next message tries the log again, although the
+// agent says nothing in between.
 func TestLogRecovers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.db")
@@ -132,8 +131,8 @@ func TestLogRecovers(t *testing.T) {
 	}
 }
 
-// A server that another host with the same log has run and deleted meanwhile is
-// no more for this one either.
+// A server that another host with the same log has run and deleted meanwhile is gone for this
+// host as well.
 func TestDeletedElsewhere(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, "")
@@ -166,7 +165,7 @@ func TestDeletedElsewhere(t *testing.T) {
 	}
 }
 
-// What is told of agents are their servers, for as long as those are there.
+// The status of agents has the agents with servers, until the servers are deleted.
 func TestAgentStatus(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -207,7 +206,7 @@ func TestAgentStatus(t *testing.T) {
 	}
 }
 
-// openFile opens a log in a file for as long as f takes.
+// openFile calls f with a log in a file that is open.
 func openFile(t *testing.T, file string, keep eventlog.Retention, f func(*eventlog.Log)) {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: file, Retention: keep})
@@ -222,8 +221,8 @@ func openFile(t *testing.T, file string, keep eventlog.Retention, f func(*eventl
 	f(log)
 }
 
-// What retention leaves of servers that were deleted is enough for the next ones
-// of their ids, and for their sessions.
+// Retention leaves enough of deleted servers for later servers of their ids, and for their
+// sessions.
 func TestDeletedAndForgotten(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.db")
@@ -278,7 +277,7 @@ func TestDeletedAndForgotten(t *testing.T) {
 	})
 }
 
-// told is what an agent said of the newest prompt that it got.
+// told returns the newest update in a session's stream.
 func told(t *testing.T, log *eventlog.Log, session string) (text string) {
 	t.Helper()
 	events, err := log.Read(t.Context(), agents.SessionStream(session), 0, 0)
@@ -293,8 +292,8 @@ func told(t *testing.T, log *eventlog.Log, session string) (text string) {
 	return text
 }
 
-// A server that another host has deleted, of which nothing is left, is no more
-// for this one either.
+// A server that another host has deleted, and of which the log has nothing, is gone for this
+// host as well.
 func TestForgottenElsewhere(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.db")

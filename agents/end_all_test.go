@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/agents/mockagent"
 )
 
-// shellAgent makes sessions, and is small enough for a thousand of it. After the
-// end of its input it does what the text says.
+// shellAgent makes sessions, and is small enough to run a thousand times. At the end of its
+// input it runs the text.
 func shellAgent(afterwards string) agents.Launch {
 	return agents.Launch{Path: "/bin/sh", Args: []string{"-c", `
 while read -r line; do
@@ -28,8 +28,8 @@ done
 ` + afterwards}}
 }
 
-// TestCloseManySessions ends hosts with a hundred sessions, which have an agent
-// each: a thousand with make soak. The mock agent runs in this program.
+// TestCloseManySessions closes hosts with a hundred sessions, each with its own agent: a
+// thousand with make soak. The mock agent runs in this program.
 func TestCloseManySessions(t *testing.T) {
 	const most = 10 * time.Second
 	n := 100 * soak()

@@ -58,8 +58,8 @@ func TestEndedSession(t *testing.T) {
 	}
 }
 
-// A session that has ended and is opened by a client goes on as what it was, for all
-// who list sessions, also where the agent calls it by another name.
+// A session that has ended and is opened by a client continues under its id in all lists of
+// sessions, also if the agent has another id for it.
 func TestEndedSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"session/load", "session/resume"} {
@@ -99,8 +99,8 @@ func TestEndedSessionGoesOn(t *testing.T) {
 	}
 }
 
-// A session that goes on with what another record tells of says so: one that a client
-// opens by the agent's own name for it, and one that was forked.
+// A session that continues the history of another record names it: a session that a client
+// opens by the agent's id, and a fork.
 func TestContinues(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: agentOf("SESSIONS=" + t.TempDir())})

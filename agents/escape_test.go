@@ -21,12 +21,12 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// escaping is an agent that starts what leaves its tree, its session and its
-// environment, and which SIGTERM does not end. It tells that one's number.
+// escaping is an agent that starts a process which leaves its tree, its session and its
+// environment, and which SIGTERM does not end. It answers with the number of the process.
 const escaping = `(setsid env -i sh -c 'trap "" TERM INT HUP; echo "[$$]"; exec >/dev/null 2>&1 </dev/null; while :; do sleep 1000 & wait; done' &)
 exec cat`
 
-// needCgroups skips a test where no control groups can be made.
+// needCgroups skips a test on machines without control groups.
 func needCgroups(t *testing.T) {
 	t.Helper()
 	own := supervise.OwnCgroup()
@@ -43,8 +43,8 @@ func needCgroups(t *testing.T) {
 	}
 }
 
-// groupOf is the folder of the group of a host's agent that a process is in.
-// What runs still when the test ends is ended.
+// groupOf returns the folder of the group of a host's agent that a process is in. The process
+// ends with the test.
 func groupOf(t *testing.T, pid int) string {
 	t.Helper()
 	t.Cleanup(func() {
@@ -67,7 +67,7 @@ func groupOf(t *testing.T, pid int) string {
 	return ""
 }
 
-// isGone fails when a process, or what is on a path, is there yet.
+// isGone returns an error if a process runs, or if a path exists.
 func isGone(t *testing.T, pid int, paths ...string) {
 	t.Helper()
 	if alive(pid) {
@@ -80,7 +80,7 @@ func isGone(t *testing.T, pid int, paths ...string) {
 	}
 }
 
-// escaped starts such an agent and returns the process that is left of it.
+// escaped starts an escaping agent and returns the process that has escaped.
 func escaped(t *testing.T, h *agents.Host, server string) (pid int, group string) {
 	t.Helper()
 	post(t, h, server, `{"method":"hello"}`)
@@ -88,8 +88,8 @@ func escaped(t *testing.T, h *agents.Host, server string) (pid int, group string
 	return pid, groupOf(t, pid)
 }
 
-// What can be found by its control group alone ends with its agent, and no other
-// agent's does.
+// A process that only its control group identifies ends with its agent. Processes of other
+// agents do not.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	needCgroups(t)
@@ -111,7 +111,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Processes that an agent has left end after its exit as well.
+// The processes that an agent leaves end after its exit as well.
 func TestEscapeExit(t *testing.T) {
 	t.Parallel()
 	needCgroups(t)
@@ -134,7 +134,7 @@ func TestEscapeExit(t *testing.T) {
 	isGone(t, pid)
 }
 
-// Hosts of one program, and with one state directory, end what is their own.
+// Hosts of one program, and hosts with one state directory, end only their own processes.
 func TestEscapeHosts(t *testing.T) {
 	t.Parallel()
 	needCgroups(t)
@@ -156,8 +156,8 @@ func TestEscapeHosts(t *testing.T) {
 	isGone(t, one, oneGroup, filepath.Dir(oneGroup))
 }
 
-// What a killed host's agents left is ended by the next with its state directory,
-// and by no other.
+// The processes of a killed host's agents are ended by the next host with its state directory,
+// and by no other host.
 func TestEscapeKilled(t *testing.T) {
 	t.Parallel()
 	needCgroups(t)
@@ -193,7 +193,7 @@ func TestEscapeKilled(t *testing.T) {
 	isGone(t, pid, group, filepath.Dir(group))
 }
 
-// leave runs a host with such an agent until it is killed.
+// leave runs a host with an escaping agent until the host is killed.
 func leave() int {
 	ctx := context.Background()
 	log, err := eventlog.Open(ctx, eventlog.Config{})

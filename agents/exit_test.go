@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// An agent that ends before it has answered initialize is told of as fully as
-// one that ends later.
+// The error of an agent that ends before it has answered initialize is as complete as the
+// error of an agent that ends later.
 func TestEndsBeforeInitialize(t *testing.T) {
 	t.Parallel()
 	const words = "first\nsecond\n\n\x1b[31mboom at init\nhopeless"
@@ -49,8 +49,8 @@ func TestEndsBeforeInitialize(t *testing.T) {
 	}
 }
 
-// The end of a process in the middle of a turn tells what the agent last wrote,
-// unless it was ended.
+// The error of a turn whose process exits has the end of the agent's standard error. The error
+// of a process that the host ends does not.
 func TestEndsInTurn(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: agentOf("DIE_AT=session/prompt")})
@@ -74,7 +74,7 @@ func TestEndsInTurn(t *testing.T) {
 	}
 }
 
-// What an agent wrote is in an error's text only as far as one can read it.
+// The text of an error has only readable parts of the agent's standard error.
 func TestExitedErrorIsShort(t *testing.T) {
 	t.Parallel()
 	e := &agents.ExitedError{Agent: "a", Stderr: strings.Repeat("long ", 1000)}

@@ -116,7 +116,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// A line that is too long costs its request, and nothing else.
+// A line that is too long fails its request, and no other.
 func TestHugeLine(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -137,8 +137,8 @@ func TestHugeLine(t *testing.T) {
 	}
 }
 
-// TestManyValues: a message that would take a hundred times its size when it is decoded
-// costs its request, and nothing else.
+// TestManyValues: a message that would take a hundred times its size when it is decoded fails
+// its request, and no other.
 func TestManyValues(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -231,7 +231,7 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// pidsOf are the process numbers that an agent told as [1,2].
+// pidsOf returns the process numbers that an agent wrote as [1,2].
 func pidsOf(t *testing.T, h *agents.Host, server string) (pids []int) {
 	t.Helper()
 	events := follow(t, h, server, agents.Replay{}, "]")
@@ -245,8 +245,8 @@ func pidsOf(t *testing.T, h *agents.Host, server string) (pids []int) {
 	return pids
 }
 
-// However an agent behaves, nothing of it is left when it is deleted, and
-// clients wait less than the two seconds that they have.
+// However an agent behaves, no process of it is left after Delete, and clients wait for less
+// than the two seconds that they have.
 func TestDeleteLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -289,7 +289,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 	}
 }
 
-// Processes that an agent has left end after its exit.
+// The processes that an agent leaves end after its exit.
 func TestExitLeavesNothing(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell(`setsid sleep 1000 & echo "[$$,$!]"; read line; exit 3`)})
@@ -319,7 +319,7 @@ func TestEndsAtOnce(t *testing.T) {
 	}
 }
 
-// What the log cannot take does not hold up what it can.
+// A message with a name that the log cannot hold does not delay other messages.
 func TestOddNames(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})

@@ -15,7 +15,7 @@ import (
 // The configuration in an untrusted repository must have no effect without approval. Each
 // test opens a session in a folder that an attacker has prepared.
 
-// opened makes a session in a folder, and returns what its agent got and its
+// opened makes a session in a folder, and returns the messages that its agent got and its
 // problems.
 func opened(t *testing.T, cfg agents.Config, cwd string) (got, problems string) {
 	t.Helper()
@@ -32,8 +32,8 @@ func opened(t *testing.T, cfg agents.Config, cwd string) (got, problems string) 
 
 func config(cwd, name string) string { return filepath.Join(cwd, ".sandbox-agent", "config", name) }
 
-// A skills folder that is a link must neither delete nor write where it leads,
-// whatever the folder's own record says was placed.
+// A skills folder that is a link must neither delete nor write at its target, even if the
+// folder's own record lists skills there.
 func TestFoundLinkedSkills(t *testing.T) {
 	t.Parallel()
 	cwd, home := t.TempDir(), t.TempDir()
@@ -86,7 +86,7 @@ func TestFoundVariables(t *testing.T) {
 	}
 }
 
-// A command of the repository's choice does not reach the agent.
+// A command that the repository names does not reach the agent.
 func TestFoundCommand(t *testing.T) {
 	t.Parallel()
 	cwd := t.TempDir()
@@ -126,7 +126,7 @@ func TestFoundAmbiguous(t *testing.T) {
 	}
 }
 
-// Files that are nested deep cost nothing: 119 kB took 4 GB.
+// Deeply nested files take little memory. A file of 119 kB took 4 GB before there was a limit.
 func TestFoundDeepFiles(t *testing.T) {
 	cwd, local := t.TempDir(), t.TempDir()
 	deep := strings.Repeat("[", 9900) + strings.Repeat("]", 9900)

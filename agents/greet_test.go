@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/agents"
 )
 
-// greeting is a host that knows the session of a server, and has no process of
-// its agent, whose memory is in dir. starting is called when it starts another.
+// greeting is a host that knows the session of a server and has no process of its agent, whose
+// memory is in dir. It calls starting when it starts a process.
 func greeting(t *testing.T, starting func(), env ...string) (h *agents.Host, session string, dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/agents"
 )
 
-// What comes for an agent that is just being ended, because it was idle, goes to the
-// next process, however long this one takes to end.
+// A message for an agent that is being ended because it was idle goes to the next process,
+// however long the first one takes to end.
 func TestMessageWhileIdleAgentEnds(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(context.Context, *agents.Host) error{
@@ -64,8 +64,8 @@ func TestMessageWhileIdleAgentEnds(t *testing.T) {
 	}
 }
 
-// An agent is not idle while a session is being prepared for it, as by fetching
-// skills or by starting a desktop.
+// An agent is not idle while a session is prepared for it, for example while skills are
+// fetched or a desktop starts.
 func TestNotIdleWhileConfiguring(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "received")

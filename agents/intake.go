@@ -58,16 +58,15 @@ func (in *intake) edit(fx *effects, session string, n hostEvent, f func(*attache
 	})
 }
 
-// handleExit takes in the end of the agent. reason is why it has ended, and stderr the end of
-// its standard error.
+// handleExit takes in the end of the agent. reason is why it has ended.
 func (in *intake) handleExit(fx *effects, reason string) {
 	fx.batch.exit = true
 	e, stderr := in.child.exit(), in.child.stderr()
-	words := ""
-	if reason == endedItself { // otherwise they do not explain its end
-		words = stderr
+	explanation := ""
+	if reason == endedItself {
+		explanation = stderr
 	}
-	exited := exitEvent(e, words)
+	exited := exitEvent(e, explanation)
 	fx.publishHostEvent(exited)
 	for _, q := range in.questions.open {
 		q.cancel(fx)

@@ -25,12 +25,11 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// killServers is how many agents the host that is killed has at work.
+// killServers is the number of agents that work in the host that is killed.
 const killServers = 3
 
-// TestKillHost kills a host under load, again and again. Whatever a client was
-// told is there afterwards, as it was told, and nothing is there twice; the
-// sessions go on in the next round.
+// TestKillHost kills a host under load, repeatedly. Every message that a client has seen is in
+// the log afterwards, unchanged and once. The sessions continue in the next round.
 func TestKillHost(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range map[string]func(testing.TB) string{
@@ -55,7 +54,8 @@ func TestKillHost(t *testing.T) {
 	}
 }
 
-// killRound runs a host until it has worked for a moment, and adds what it told.
+// killRound runs a host until it has worked for a moment, and adds the messages that its
+// clients have seen.
 func killRound(t *testing.T, dir, dsn string, round int, told map[string]string, answered map[string]bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
@@ -99,7 +99,7 @@ func killRound(t *testing.T, dir, dsn string, round int, told map[string]string,
 
 var counted = regexp.MustCompile(`<[^>]+>`)
 
-// checkLog looks for what was told, and for what is there twice.
+// checkLog checks that the log has each message that a client has seen, once.
 func checkLog(t *testing.T, dsn string, told map[string]string, answered map[string]bool) {
 	t.Helper()
 	var log *eventlog.Log
@@ -208,7 +208,7 @@ func (v *victimHost) tell(format string, args ...any) {
 	fmt.Fprintf(v.out, format+"\n", args...)
 }
 
-// work prompts the session of a server for ever.
+// work prompts the session of a server until it is killed.
 func (v *victimHost) work(ctx context.Context, server string) error {
 	post := func(agent, message string) ([]byte, error) {
 		return v.h.Post(ctx, server, agents.PostOptions{Agent: agent}, []byte(message))

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector's own memory hides ours.
+// The race detector's own memory would hide the memory of this package.
 
 package agents
 

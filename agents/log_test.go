@@ -16,8 +16,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// exhaust waits until a log whose database is locked takes nothing any more: for
-// a moment it does.
+// exhaust waits until a log whose database is locked returns errors. At first it still accepts
+// commits.
 func exhaust(t *testing.T, log *eventlog.Log) {
 	t.Helper()
 	wait(t, func() error {
@@ -31,8 +31,8 @@ func exhaust(t *testing.T, log *eventlog.Log) {
 	})
 }
 
-// While the log takes nothing, clients are told so and the agent waits; what it
-// said comes afterwards, whole.
+// While the log returns errors, clients get errors and the agent waits. Its messages arrive
+// afterwards, completely.
 func TestLogIsLocked(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.db")
@@ -79,7 +79,7 @@ func TestLogIsLocked(t *testing.T) {
 	}
 }
 
-// What the agent says while the log takes nothing is not lost.
+// Messages that the agent sends while the log returns errors are not lost.
 func TestLinesWaitForTheLog(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "events.db")
@@ -118,8 +118,7 @@ func TestLinesWaitForTheLog(t *testing.T) {
 	}
 }
 
-// An agent for which nothing is to do is ended, and comes back when it is
-// needed.
+// An agent without work is ended, and starts again with the next request.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{IdleTimeout: time.Millisecond})

@@ -8,8 +8,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 )
 
-// TestDesktopBeforeInstall: a desktop that cannot be had is no reason to install
-// an agent.
+// TestDesktopBeforeInstall: an agent is not installed for a desktop that does not exist.
 func TestDesktopBeforeInstall(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no X server")

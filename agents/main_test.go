@@ -21,10 +21,10 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// limit is how long anything may take that takes no time.
+// limit bounds the steps of tests that should take no time.
 const limit = 20 * time.Second
 
-// actAs makes the test binary a scripted agent, or a host that gets killed.
+// actAs makes the test binary a scripted agent, or a host that is killed.
 const actAs = "AGENTS_TEST_ACT_AS"
 
 func TestMain(m *testing.M) {
@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
-// which make soak sets to 10.
+// soak is the factor by which the long tests run longer: DESKHAND_SOAK, which make soak sets
+// to 10.
 func soak() int {
 	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
 	if err != nil || n < 1 {
@@ -59,7 +59,7 @@ func soak() int {
 	return n
 }
 
-// agentOf starts the scripted agent. env are settings for it: NAME=value.
+// agentOf starts the scripted agent. env has settings for it: NAME=value.
 func agentOf(env ...string) func(context.Context, string) (agents.Launch, error) {
 	return func(_ context.Context, name string) (agents.Launch, error) {
 		if name == "nope" {
@@ -122,7 +122,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// post posts a message, which must be taken.
+// post posts a message, which must succeed.
 func post(t testing.TB, h *agents.Host, server, message string) string {
 	t.Helper()
 	answer, err := h.Post(within(t), server, agents.PostOptions{Agent: "scripted"}, []byte(message))
@@ -132,8 +132,8 @@ func post(t testing.TB, h *agents.Host, server, message string) string {
 	return string(answer)
 }
 
-// follow reads a server's events until one contains text, and returns all. The
-// limit is for the next ones, however many there are.
+// follow reads a server's events until one contains text, and returns all. The limit applies
+// to each wait for the next events.
 func follow(t testing.TB, h *agents.Host, server string, r agents.Replay, text string) []eventlog.Event {
 	t.Helper()
 	s, err := h.Follow(within(t), server, r)
@@ -166,7 +166,7 @@ func payloads(events []eventlog.Event) string {
 	return b.String()
 }
 
-// member is a member of a JSON object, found by its path.
+// member returns a member of a JSON object by its path.
 func member(t testing.TB, text string, path ...string) string {
 	t.Helper()
 	raw := json.RawMessage(text)
@@ -180,8 +180,8 @@ func member(t testing.TB, text string, path ...string) string {
 	return string(raw)
 }
 
-// scripted is an agent that does what the method says. It keeps its sessions in
-// the folder SESSIONS, if there is one.
+// scripted is an agent that does what the method of a request names. It keeps its sessions in
+// the folder SESSIONS, if that is set.
 func scripted() int {
 	a := &script{in: bufio.NewReaderSize(os.Stdin, 1<<20), out: bufio.NewWriter(os.Stdout), dir: os.Getenv("SESSIONS")}
 	for {
@@ -200,7 +200,7 @@ func scripted() int {
 	}
 }
 
-// note writes down what a scripted agent has got.
+// note records a message that a scripted agent has got.
 func note(line []byte) {
 	if f, err := os.OpenFile(os.Getenv("RECEIVED"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
 		_, _ = f.Write(line)
@@ -236,7 +236,7 @@ func (a *script) result(id json.RawMessage, result string) {
 	a.say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
 }
 
-// handle does what a message says. It returns the exit status, or -1.
+// handle handles a message. It returns the exit status, or -1.
 func (a *script) handle(line []byte) int {
 	var m message
 	if json.Unmarshal(line, &m) != nil {
@@ -312,7 +312,7 @@ func (a *script) handle(line []byte) int {
 	return -1
 }
 
-// huge writes a line of so many bytes in the place of an answer.
+// huge writes a line of that many bytes in place of an answer.
 func (a *script) huge(m message) {
 	var p struct{ Size int }
 	_ = json.Unmarshal(m.Params, &p)
@@ -359,7 +359,7 @@ func (a *script) reopen(m message) int {
 	return -1
 }
 
-// ask asks for a permission.
+// ask asks for permission.
 func (a *script) ask(session, kinds string) {
 	if kinds == "always" {
 		a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"none-4","name":"Never","kind":"reject_always"}]}}`, session)
@@ -368,7 +368,7 @@ func (a *script) ask(session, kinds string) {
 	a.say(`{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t1"},"options":[{"optionId":"yes-1","name":"Yes","kind":"allow_once"},{"optionId":"all-2","name":"Always","kind":"allow_always"},{"optionId":"no-3","name":"No","kind":"reject_once"}]}}`, session)
 }
 
-// hears waits for the answer, and tells of it.
+// hears waits for the answer, and sends it as an update.
 func (a *script) hears(session string) bool {
 	line, err := a.in.ReadBytes('\n')
 	for err == nil && !bytes.Contains(line, []byte("outcome")) {
@@ -383,7 +383,7 @@ func (a *script) hears(session string) bool {
 	return true
 }
 
-// prompt does what the first word of a prompt says.
+// prompt does what the first word of a prompt names.
 func (a *script) prompt(m message) int {
 	var p struct {
 		SessionID string
@@ -431,9 +431,8 @@ func (a *script) prompt(m message) int {
 	return -1
 }
 
-// flood asks as many questions as the first number says, each with as many bytes
-// as the second one, and reads until all but as many as the third one have
-// failed.
+// flood asks as many questions as the first number says, each with as many bytes as the second
+// one. It reads until all but as many as the third one have failed.
 func (a *script) flood(session, numbers string) bool {
 	var n, size, taken int
 	_, _ = fmt.Sscan(numbers, &n, &size, &taken)

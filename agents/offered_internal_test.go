@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What the log keeps of what an agent offers for a session is bounded: the row is
-// written with each change.
+// The log keeps a bounded part of an agent's offers for a session, because the row is written
+// with each change.
 func TestOfferedIsBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2<<20)

@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// opening is a session "s" in a host whose agent asks for a permission while it
-// opens it, which has begun. Its answer is told of by done.
+// opening is a session "s" that a host is opening. Its agent asks for permission meanwhile.
+// done gets the answer to the request that opens it.
 type opening struct {
 	h    *agents.Host
 	file string // what the agent got
@@ -22,8 +22,8 @@ type opening struct {
 	done chan error
 }
 
-// openAsking begins to open a session by a method, for a client who sends that, or
-// for one who prompts.
+// openAsking begins to open a session by a method, for a client that sends the method or for a
+// client that prompts.
 func openAsking(t *testing.T, method string, client bool, env ...string) *opening {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func openAsking(t *testing.T, method string, client bool, env ...string) *openin
 	return o
 }
 
-// got waits until the agent has got something.
+// got waits until the agent has got a message.
 func (o *opening) got(t *testing.T, want string) {
 	t.Helper()
 	wait(t, func() error {
@@ -73,7 +73,7 @@ func (o *opening) letAsk(t *testing.T) {
 	}
 }
 
-// asked waits for the question, and returns it.
+// asked waits for the question and returns it.
 func (o *opening) asked(t *testing.T) (q eventlog.Request) {
 	t.Helper()
 	wait(t, func() error {
@@ -87,8 +87,8 @@ func (o *opening) asked(t *testing.T) (q eventlog.Request) {
 	return q
 }
 
-// What an agent asks while it opens a session is asked in that session, and meets
-// the policy that the session has then.
+// A question of an agent that is opening a session belongs to that session, and the session's
+// present policy applies.
 func TestQuestionWhileOpening(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"session/load", "session/resume"} {
@@ -124,8 +124,8 @@ func TestQuestionWhileOpening(t *testing.T) {
 	}
 }
 
-// A question that is still open when its session has been opened holds that up like
-// any other. Before, it changes nothing of what the log says of the session.
+// A question that is still open when its session has been opened holds up the turn like any
+// other. Before that, it does not change the session's row.
 func TestQuestionOutlastsOpening(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"session/load", "session/resume"} {
@@ -149,7 +149,7 @@ func TestQuestionOutlastsOpening(t *testing.T) {
 	}
 }
 
-// An agent that ends while it opens a session and asks leaves it as it was.
+// A session whose agent ends while it opens the session and asks stays unchanged.
 func TestExitWhileOpening(t *testing.T) {
 	t.Parallel()
 	o := openAsking(t, "session/load", true)
@@ -170,8 +170,8 @@ func TestExitWhileOpening(t *testing.T) {
 	}
 }
 
-// A load that the agent never answers, and the host has given up, does not make
-// history of what the agent says once another one has opened the session.
+// After another load has opened the session, a load that the host has given up does not make
+// the agent's updates history.
 func TestLoadNeverAnswered(t *testing.T) {
 	t.Parallel()
 	env := []string{`CAPS={"loadSession":true}`, "SESSIONS=" + t.TempDir()}

@@ -22,8 +22,8 @@ func isElsewhere(err error) bool {
 	return is
 }
 
-// pair are two hosts that share a database, the first one by way of a proxy that can
-// cut it off. In it a server runs whose agent is in the middle of a turn.
+// pair is two hosts that share a database. The first host reaches it through a proxy that can
+// cut the connection. It runs a server whose agent is in a turn.
 type pair struct {
 	proxy    *testpostgres.Proxy
 	one, two *agents.Host
@@ -55,7 +55,7 @@ func newPair(t *testing.T, said, shown string, gone time.Duration) *pair {
 	return p
 }
 
-// takeOver cuts the first host off and has the second one take its server.
+// takeOver cuts the connection of the first host and lets the second host take its server.
 func (p *pair) takeOver(t *testing.T, take func() error) {
 	t.Helper()
 	p.proxy.Refuse()
@@ -68,8 +68,8 @@ func (p *pair) takeOver(t *testing.T, take func() error) {
 	})
 }
 
-// gone waits until nothing is left in the first host: its agent, the turn, and what
-// its client follows, of which the last two get the error.
+// gone waits until the agent, the turn and the client's stream have ended in the first host.
+// The turn and the stream get the error.
 func (p *pair) gone(t *testing.T, is func(error) bool) {
 	t.Helper()
 	if err := <-p.prompted; !is(err) {
@@ -91,7 +91,7 @@ func (p *pair) gone(t *testing.T, is func(error) bool) {
 	})
 }
 
-// told is what the log has of the server and its session.
+// told returns the log's events of the server and its session, and their rows.
 func (p *pair) told(t *testing.T) (all []string) {
 	t.Helper()
 	for _, name := range []string{"acp:srv", "cli:srv", agents.SessionStream(p.session)} {
@@ -120,7 +120,7 @@ func (p *pair) told(t *testing.T) (all []string) {
 	return append(all, fmt.Sprintf("%+v", row), fmt.Sprintf("%+v", processes))
 }
 
-// unchanged checks that the log has what it had.
+// unchanged checks that the log has the same events and rows as before.
 func (p *pair) unchanged(t *testing.T, before []string) {
 	t.Helper()
 	now := p.told(t)
@@ -134,9 +134,9 @@ func (p *pair) unchanged(t *testing.T, before []string) {
 	}
 }
 
-// A host whose server was started by another one while it had lost Postgres ends its
-// own process of it, however it learns of that, and writes nothing more. Its clients
-// are told, and get the server here again when it has ended there.
+// A host that has lost Postgres, and whose server another host has started meanwhile, ends its
+// own process of the server and writes nothing more, however it learns of that. Its clients
+// get an error. They can use the server here again when it has ended in the other host.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,8 +208,8 @@ func TestOvertakenByDelete(t *testing.T) {
 	p.unchanged(t, before)
 }
 
-// A session that could not be made because its host was cut off does not fail when
-// another host has made one of its id meanwhile.
+// A session that could not be made because its host was cut off does not fail if another host
+// has made a session of that id meanwhile.
 func TestOvertakenWhileMaking(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)

@@ -20,8 +20,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// openFull opens a log that survives the crash of Postgres. Who calls it closes
-// it.
+// openFull opens a log that survives a crash of Postgres. The caller closes it.
 func openFull(t testing.TB, dsn string) *eventlog.Log {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: dsn})
@@ -31,7 +30,7 @@ func openFull(t testing.TB, dsn string) *eventlog.Log {
 	return log
 }
 
-// hostOn runs a host with a log of its own on a database until the test ends.
+// hostOn runs a host with its own log on a database until the test ends.
 func hostOn(t testing.TB, dsn string, cfg agents.Config) *agents.Host {
 	t.Helper()
 	cfg.Log = openFull(t, dsn)
@@ -47,8 +46,7 @@ func leaveHost(t testing.TB, h *agents.Host) {
 	}
 }
 
-// TestPostgres: what one host began, the next one on the same database goes on
-// with.
+// TestPostgres: the sessions of one host continue in the next one on the same database.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testpostgres.DSN(t), t.TempDir()
@@ -77,8 +75,8 @@ func TestPostgres(t *testing.T) {
 	stateOf(t, h, id, eventlog.Idle)
 }
 
-// TestPostgresMock is the same by the methods for callers in Go, with the agent
-// that needs no installing.
+// TestPostgresMock is the same with the methods for callers in Go, and with the agent that
+// needs no install.
 func TestPostgresMock(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
@@ -105,11 +103,11 @@ func TestPostgresMock(t *testing.T) {
 	}
 }
 
-// outage is a way in which Postgres goes away and comes back.
+// outage is a way in which Postgres becomes unreachable and reachable again.
 type outage struct{ away, back func() }
 
-// outages are a Postgres that crashes, and connections that are cut. Each returns
-// the DSN of a database.
+// outages has a Postgres that crashes, and connections that are cut. Each function returns the
+// DSN of a database.
 var outages = map[string]func(*testing.T) (string, outage){
 	"stopped": func(t *testing.T) (string, outage) {
 		t.Helper()
@@ -178,7 +176,7 @@ func TestPostgresGone(t *testing.T) {
 	}
 }
 
-// refusing does for some time what clients may while Postgres is away.
+// refusing makes the calls of clients for some time while Postgres is away.
 func refusing(t *testing.T, h *agents.Host, session string, d time.Duration) {
 	t.Helper()
 	// What was just being committed may have been, which its client is told. From
@@ -200,7 +198,7 @@ func refusing(t *testing.T, h *agents.Host, session string, d time.Duration) {
 	}
 }
 
-// refused makes all calls. None of them takes long.
+// refused makes all calls. Each must return soon.
 func refused(t *testing.T, h *agents.Host, session string) {
 	t.Helper()
 	calls := map[string]func(context.Context) error{
@@ -242,9 +240,9 @@ func refused(t *testing.T, h *agents.Host, session string) {
 	wg.Wait()
 }
 
-// TestPostgresUncertain: Postgres goes away around the commit of a prompt. Its
-// client is told that this is open, others that nothing can be done; when
-// Postgres is back the agent gets the prompt, once.
+// TestPostgresUncertain: the connection to Postgres breaks during the commit of a prompt. Its
+// client gets ErrUncertain, other clients get ErrUnavailable. When Postgres is back, the agent
+// gets the prompt once.
 func TestPostgresUncertain(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]testpostgres.Cut{"before": testpostgres.Before, "after": testpostgres.After} {
@@ -290,8 +288,7 @@ func TestPostgresUncertain(t *testing.T) {
 	}
 }
 
-// whole checks that a stream has all parts that an agent counted, in order and
-// once.
+// whole checks that a stream has all parts that an agent counted, in order and once.
 func whole(t *testing.T, h *agents.Host, name, token string, parts int) {
 	t.Helper()
 	next, answers := 0, 0
@@ -324,8 +321,8 @@ func whole(t *testing.T, h *agents.Host, name, token string, parts int) {
 	}
 }
 
-// TestCloseWhilePostgresIsGone: it does not wait for Postgres, and the next host
-// completes the record.
+// TestCloseWhilePostgresIsGone: Close does not wait for Postgres, and the next host completes
+// the record.
 func TestCloseWhilePostgresIsGone(t *testing.T) {
 	t.Parallel()
 	for name, begin := range outages {
@@ -372,8 +369,8 @@ func TestCloseWhilePostgresIsGone(t *testing.T) {
 	}
 }
 
-// TestSessionFailsWhilePostgresIsGone: that is written down when Postgres is
-// back, and the session can be made then.
+// TestSessionFailsWhilePostgresIsGone: the failure is recorded when Postgres is back. Then the
+// session can be made.
 func TestSessionFailsWhilePostgresIsGone(t *testing.T) {
 	t.Parallel()
 	for name, begin := range outages {
@@ -418,8 +415,8 @@ func TestSessionFailsWhilePostgresIsGone(t *testing.T) {
 	}
 }
 
-// TestTwoHosts: a server runs in one of two hosts that share a database. The
-// other one says so, and may have it when the first has ended it.
+// TestTwoHosts: a server runs in one of two hosts that share a database. The other host
+// returns an ElsewhereError, and can run the server after the first has ended it.
 func TestTwoHosts(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
@@ -467,8 +464,8 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// TestTwoHostsOutlastPostgres: when Postgres comes back, a host does not take
-// over what runs in another one that has not found its way back yet.
+// TestTwoHostsOutlastPostgres: when Postgres is back, a host does not take over the servers of
+// a host that is not connected again yet.
 func TestTwoHostsOutlastPostgres(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Start(t)
@@ -490,8 +487,8 @@ func TestTwoHostsOutlastPostgres(t *testing.T) {
 	})
 }
 
-// TestHostDiesElsewhere: one of two hosts is killed in the middle of its turns.
-// The other one completes the record of a server before it goes on with it.
+// TestHostDiesElsewhere: one of two hosts is killed in the middle of its turns. The other host
+// completes the record of a server before it starts the server.
 func TestHostDiesElsewhere(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testpostgres.DSN(t), t.TempDir()
@@ -526,7 +523,7 @@ func TestHostDiesElsewhere(t *testing.T) {
 	host(t, agents.Config{StateDir: filepath.Join(dir, "state")}) // which removes what the killed one left
 }
 
-// counting is agentOf for agents that write their process numbers into a file.
+// counting is like agentOf for agents that write their process numbers into a file.
 func counting(t *testing.T, file string, env ...string) func(context.Context, string) (agents.Launch, error) {
 	t.Helper()
 	return func(ctx context.Context, name string) (agents.Launch, error) {
@@ -537,7 +534,7 @@ func counting(t *testing.T, file string, env ...string) func(context.Context, st
 	}
 }
 
-// running are the agents of counting that are alive.
+// running returns the agents of counting that run.
 func running(t testing.TB, file string) (alives []int) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -556,8 +553,8 @@ func running(t testing.TB, file string) (alives []int) {
 	return alives
 }
 
-// TestOneServerAtOnce: both of two hosts are asked for a new server at the same
-// instant. One has it; the other says so.
+// TestOneServerAtOnce: two hosts are asked concurrently for a new server of one id. One of
+// them starts it. The other returns an ElsewhereError.
 func TestOneServerAtOnce(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)

@@ -92,7 +92,7 @@ func TestQuestionAskedAgain(t *testing.T) {
 	}
 }
 
-// checkRefused looks at what the log tells of a flood.
+// checkRefused checks the events of a flood.
 func checkRefused(t *testing.T, h *agents.Host, session string, asked, taken int) {
 	t.Helper()
 	questions, refused, shown := 0, 0, 0

@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// restoring is a host with the session x, for which a prompt waits while its
-// agent says nothing to session/load. The next process does.
+// restoring is a host with the session x. A prompt waits for its restoration, because its
+// agent does not answer session/load. The next process answers.
 func restoring(t *testing.T) (h *agents.Host, prompted <-chan error) {
 	t.Helper()
 	h, _, prompted = restoringThat(t, func(h *agents.Host) string {
@@ -25,8 +25,8 @@ func restoring(t *testing.T) (h *agents.Host, prompted <-chan error) {
 	return h, prompted
 }
 
-// restoringThat is restoring with a session that a function makes. load is what
-// the agent was told.
+// restoringThat is like restoring with a session that a function makes. load is the message
+// that the agent got.
 func restoringThat(t *testing.T, made func(*agents.Host) string) (h *agents.Host, load string, prompted <-chan error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestTerminatedWhileRestored(t *testing.T) {
 	}
 }
 
-// checkEnded looks that a session was terminated, once.
+// checkEnded checks that a session was terminated, once.
 func checkEnded(t *testing.T, h *agents.Host, id string) {
 	t.Helper()
 	if s := stateOf(t, h, id, eventlog.Ended); s.EndReason != "terminated" {
@@ -108,8 +108,8 @@ func checkEnded(t *testing.T, h *agents.Host, id string) {
 	}
 }
 
-// The same for one that shares its process with others, which go on. That the
-// agent opens it later means nothing any more.
+// The same for a session that shares its process with others, which continue. If the agent
+// opens the session later, that has no effect.
 func TestTerminatedWhileRestoredAmongOthers(t *testing.T) {
 	t.Parallel()
 	id := ""
@@ -149,7 +149,7 @@ func TestCancelledWhileRestored(t *testing.T) {
 	}
 }
 
-// A session whose agent reads nothing any more is terminated all the same.
+// A session whose agent no longer reads its input is terminated as well.
 func TestTerminatedDeaf(t *testing.T) {
 	t.Parallel()
 	const deaf = `read -r line; echo '{"id":1,"result":{}}'; read -r line; echo '{"id":2,"result":{"sessionId":"s"}}'; exec sleep 1000`

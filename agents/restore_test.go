@@ -36,7 +36,7 @@ func promptOf(session, text string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}}`, session, text)
 }
 
-// received is what the scripted agent got, of all its processes.
+// received returns the messages that all processes of the scripted agent got.
 func received(t testing.TB, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -113,7 +113,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// checkContinued looks at what a client sees that follows from where it was.
+// checkContinued checks the events of a client that continues after its last event.
 func checkContinued(t *testing.T, h *agents.Host, id string, seen int64, method string) {
 	t.Helper()
 	events := follow(t, h, "srv", agents.Replay{After: seen}, "end_turn")
@@ -196,8 +196,8 @@ func TestResumedElsewhereIsLinked(t *testing.T) {
 	}
 }
 
-// What of a folder's configuration does not work when a session is opened again
-// is told as when it is made.
+// The problems of a folder's configuration are recorded when a session is opened again, as
+// when it is made.
 func TestRestoreProblems(t *testing.T) {
 	t.Parallel()
 	cfg := agents.Config{Log: openLog(t, ""), StateDir: t.TempDir()}

@@ -128,7 +128,7 @@ func TestFailedSession(t *testing.T) {
 	}
 }
 
-// Sessions that were made by way of one API are used by the other.
+// Sessions that were made with one API can be used with the other.
 func TestBothWays(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -236,7 +236,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Of several answers the first counts; the agent does not get the others.
+// The first of several answers counts. The agent does not get the others.
 func TestFirstAnswerWins(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "received")
@@ -258,7 +258,7 @@ func TestFirstAnswerWins(t *testing.T) {
 	}
 }
 
-// What was asked when the server ended is cancelled, and the prompt is not sent
+// Questions that are open when the server ends are cancelled, and the prompt is not sent
 // again.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
@@ -289,8 +289,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Any number of followers see the same events in the same order, however slow
-// one is.
+// All followers see the same events in the same order, however slow one of them is.
 func TestFollowers(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
@@ -399,7 +398,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestDatabaseSecrets: with the password of the log, an agent could write to it.
+// TestDatabaseSecrets: agents do not get the password of the log, with which they could write
+// to it.
 func TestDatabaseSecrets(t *testing.T) { //nolint:paralleltest // it sets a variable
 	dsn := testpostgres.DSN(t)
 	t.Setenv("PGPASSWORD", "secret") // which trust does not ask for
@@ -440,7 +440,7 @@ func TestRunAs(t *testing.T) { //nolint:paralleltest // it sets a variable
 	}
 }
 
-// The mock agent runs inside where the registry has no command for it.
+// The mock agent runs in this program if the registry has no command for it.
 func TestMock(t *testing.T) {
 	t.Parallel()
 	r, err := registry.New(registry.Config{Mock: []string{"/nonexistent/deskhand"}})

@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// skillUser is a session's folder with a skill of a repository.
+// skillUser is a session's folder that is configured with a skill of a repository.
 type skillUser struct {
 	h   *agents.Host
 	cwd string
@@ -30,8 +30,7 @@ func useSkill(t *testing.T, h *agents.Host, repo, ref string) skillUser {
 	return u
 }
 
-// begin makes a session, and wants its skill to say something. It returns the
-// session's problems.
+// begin makes a session, checks the text of its skill, and returns the session's problems.
 func (u skillUser) begin(t *testing.T, want string) []string {
 	t.Helper()
 	id := sessionIn(t, u.h, u.cwd, "[]")
@@ -48,7 +47,7 @@ func (u skillUser) begin(t *testing.T, want string) []string {
 	return s.Problems
 }
 
-// fine is begin without a problem.
+// fine is like begin but fails the test if there is a problem.
 func (u skillUser) fine(t *testing.T, want string) {
 	t.Helper()
 	if problems := u.begin(t, want); len(problems) > 0 {
@@ -56,15 +55,15 @@ func (u skillUser) fine(t *testing.T, want string) {
 	}
 }
 
-// change makes the next commit of a repository.
+// change commits a change to a repository.
 func change(t *testing.T, repo, text string) {
 	t.Helper()
 	write(t, filepath.Join(repo, "skills", "one", "SKILL.md"), text)
 	commit(t, repo)
 }
 
-// A copy of what may have changed is renewed when a session starts, and does
-// when that is not possible.
+// A copy that may be out of date is renewed when a session starts. If that fails, the old copy
+// is used.
 func TestSkillsRenewed(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "git")
@@ -133,7 +132,7 @@ func TestSkillsWithoutFilters(t *testing.T) {
 	}
 }
 
-// largeTree makes a tree in which an entry is a million times.
+// largeTree makes a tree that has an entry a million times.
 func largeTree(t *testing.T, repo, entry string) (id string) {
 	t.Helper()
 	for range 6 {
@@ -153,7 +152,8 @@ func largeTree(t *testing.T, repo, entry string) (id string) {
 	return id
 }
 
-// What was fetched a moment ago, or failed to be, is not fetched again.
+// A source that was fetched recently, or whose fetch has failed recently, is not fetched
+// again.
 func TestSkillsKept(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "git")
@@ -200,7 +200,7 @@ func aged(t *testing.T, state string) {
 	}
 }
 
-// Without a state directory copies are in a folder that goes with the host.
+// Without a state directory, the copies are in a folder that Close removes.
 func TestSkillsTemporary(t *testing.T) {
 	testx11.Require(t, "git")
 	temp := t.TempDir()

@@ -8,8 +8,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// A session that was being made when the server was killed is told as failed,
-// and can be made again.
+// A session that was being made when the server was killed has failed, and can be made again.
 func TestKilledWhileMade(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, "")

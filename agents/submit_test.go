@@ -31,7 +31,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// What was submitted is in the log, and so is its answer in time.
+// When Submit returns, the message is in the log. Its answer follows.
 func TestSubmit(t *testing.T) {
 	t.Parallel()
 	observed := make(chan string, 8)
@@ -67,8 +67,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// An agent that reads nothing does not hold its clients for ever. It has to start
-// in the time that they have.
+// An agent that does not read its input blocks its clients only until their contexts end. It
+// has to start within that time.
 func TestSubmitToTheDeaf(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell("exec sleep 1000"), RequestTimeout: 5 * time.Second, MaxMessageBytes: 1 << 20})
@@ -86,7 +86,7 @@ func TestSubmitToTheDeaf(t *testing.T) {
 	}
 }
 
-// An agent that answers nothing gets so many requests and no more.
+// An agent that answers nothing gets a limited number of requests.
 func TestSubmitTooMany(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell("cat >/dev/null; exit 0")})

@@ -63,8 +63,8 @@ func configureSkill(t *testing.T, h *agents.Host, cwd, source string) {
 	}
 }
 
-// TestUserReadsNothingOfRoots: a skill that is configured from a folder of root's
-// is not copied to where the agents' user reads it.
+// TestUserReadsNothingOfRoots: a skill in a folder of root is not copied to a place where the
+// agents' user can read it.
 func TestUserReadsNothingOfRoots(t *testing.T) {
 	t.Parallel()
 	h, _, cwd := asUser(t)
@@ -87,8 +87,8 @@ func TestUserReadsNothingOfRoots(t *testing.T) {
 	}
 }
 
-// TestUserDeletesNothingOfRoots: a folder of root's that the agents' user moves to
-// where a skill was placed is neither replaced nor removed.
+// TestUserDeletesNothingOfRoots: a folder of root that the agents' user moves to the place of
+// a skill is neither replaced nor removed.
 func TestUserDeletesNothingOfRoots(t *testing.T) {
 	t.Parallel()
 	h, u, cwd := asUser(t)

@@ -44,8 +44,8 @@ func TestHostsNoticeThatOthersAreGone(t *testing.T) {
 	host(t, agents.Config{StateDir: filepath.Join(dir, "state")}) // which removes what the killed one left
 }
 
-// TestHostTakesItsServersBack: a host that has lost Postgres for so long that it
-// was taken for gone has its servers when it is back.
+// TestHostTakesItsServersBack: a host that has lost Postgres for so long that other hosts took
+// it for gone has its servers again when it is back.
 func TestHostTakesItsServersBack(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)
