@@ -20,7 +20,7 @@ const stubborn = `trap "" TERM INT HUP; echo "[$$]"; while read line; do :; done
 
 // A server is gone when Delete begins, however long its agent takes to end. A new server of
 // that id is separate from it.
-func TestDeletedAtOnce(t *testing.T) {
+func TestDeletedImmediately(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Launch: shell(stubborn)})
 	post(t, h, "srv", `{"method":"hello"}`)

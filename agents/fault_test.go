@@ -305,7 +305,7 @@ func TestExitLeavesNothing(t *testing.T) {
 }
 
 // An agent that exits immediately is started once per call.
-func TestEndsAtOnce(t *testing.T) {
+func TestEndsImmediately(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "starts")
 	h := host(t, agents.Config{Launch: shell(`echo x >>` + file + `; exit 3`)})

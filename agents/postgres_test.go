@@ -553,9 +553,9 @@ func running(t testing.TB, file string) (alives []int) {
 	return alives
 }
 
-// TestOneServerAtOnce: two hosts are asked concurrently for a new server of one id. One of
+// TestOneServerConcurrently: two hosts are asked concurrently for a new server of one id. One of
 // them starts it. The other returns an ElsewhereError.
-func TestOneServerAtOnce(t *testing.T) {
+func TestOneServerConcurrently(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
 	file := filepath.Join(t.TempDir(), "pids")
