@@ -88,7 +88,7 @@ func openingSession(row eventlog.Session) *attachedSession {
 	return s
 }
 
-// sanitized returns text as the log takes it.
+// sanitized returns text as the log accepts it.
 func sanitized(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.ReplaceAll(s, "\x00", "\uFFFD")

@@ -36,10 +36,10 @@ const (
 	retryEnd   = 2 * time.Second // how long the end of a closed host waits for the log
 )
 
-// commit writes a batch, and reports whether it can be delivered. If the log takes nothing:
+// commit writes a batch, and reports whether it can be delivered. If the log returns errors:
 //
 //   - Commands of clients are undone and removed from the batch. Clients get the error.
-//   - The agent's messages stay in the batch. commit tries again until the log takes them,
+//   - The agent's messages stay in the batch. commit tries again until the log accepts them,
 //     or the host has been closed for retryEnd.
 //   - Effects that the log reports as invalid are dropped.
 func (c *committer) commit(b *commitBatch) bool {
@@ -58,7 +58,7 @@ func (c *committer) commit(b *commitBatch) bool {
 		}
 		if since.IsZero() {
 			since = time.Now()
-			c.log.Error("the event log takes nothing", "error", err)
+			c.log.Error("write to the event log", "error", err)
 		}
 		if errors.Is(err, eventlog.ErrUncertain) { // of awaitOutcome: the host ends first
 			c.lifecycle.setLogError(err)

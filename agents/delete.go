@@ -112,7 +112,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 func (s *server) end(ctx context.Context) error {
 	intent, cancel := context.WithTimeout(ctx, intentWait)
 	if err := s.host.intendDeletion(intent, s.record()); err != nil {
-		s.host.cfg.Logger.Warn("what is deleted comes back if the host is killed now", "server", s.id, "error", err)
+		s.host.cfg.Logger.Warn("record the deletion of a server that still runs; it comes back if the host is killed now", "server", s.id, "error", err)
 	}
 	cancel()
 	s.mu.Lock()

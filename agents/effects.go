@@ -55,7 +55,7 @@ func (b *commitBatch) undo() (undone []*effects) {
 	return undone
 }
 
-// refusedError reports that the log takes nothing of a transaction because some effects, or
+// refusedError reports that the log refuses a transaction because some effects, or
 // the row of a session, are invalid.
 type refusedError struct {
 	error
@@ -189,5 +189,5 @@ func SessionStream(session string) string { return "ses:" + session }
 
 const maxKind = 200
 
-// eventKind returns a method as the log takes it.
+// eventKind returns a method as the log accepts it.
 func eventKind(method string) string { return sanitized(method[:min(len(method), maxKind)]) }

@@ -96,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 // Close ends all agents and waits for their end. The next host with the same log can
 // continue their sessions. Later and concurrent calls wait as well.
 //
-// If the log takes nothing, Close waits two seconds for it. Then the last messages of agents
+// If the log returns errors, Close waits two seconds for it. Then the last messages of agents
 // are lost, and the next host completes the records. A Postgres that does not answer counts
 // as gone after half a minute.
 func (h *Host) Close() error {

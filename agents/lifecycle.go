@@ -31,7 +31,7 @@ type lifecycle struct {
 }
 
 // admit reports whether the process takes messages. If so, it is not retired for now. err is
-// the error for the caller while the log takes nothing.
+// the error for the caller while the log returns errors.
 func (l *lifecycle) admit() (ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *lifecycle) exitError() error {
 	return &ExitedError{Agent: l.agent}
 }
 
-// setLogError sets the error for new messages while the log takes nothing. Nil: the log takes
+// setLogError sets the error for new messages while the log returns errors. Nil: the log accepts
 // messages.
 func (l *lifecycle) setLogError(err error) {
 	l.mu.Lock()

@@ -144,7 +144,7 @@ func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	case err := <-written:
 		return err
 	case <-wait.Done():
-		return fmt.Errorf("%w: the session's failure is not written down yet", eventlog.ErrUnavailable)
+		return fmt.Errorf("%w: the session's failure is not recorded yet", eventlog.ErrUnavailable)
 	}
 }
 
