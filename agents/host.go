@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -29,6 +30,8 @@ type Host struct {
 	tasks    *taskGroup
 	large    *semaphore.Weighted // bytes of large lines of all agents, from lineShare.Take to their commit
 	lineTime time.Duration       // maxLineTime, except in tests
+
+	questions atomic.Int64 // bytes of the open questions of all agents
 
 	processes sync.WaitGroup // goroutines of processes; added to by tasks only
 }

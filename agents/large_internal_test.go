@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,5 +196,46 @@ func TestUnfinishedLargeMessage(t *testing.T) {
 	}
 	if !h.large.TryAcquire(most) {
 		t.Error("a line that was dropped still takes room")
+	}
+}
+
+// Large questions of all agents have a common limit. Small questions of other agents are taken
+// beyond it, and questions of an agent that ends no longer count.
+func TestQuestionsOfAllAgents(t *testing.T) {
+	t.Parallel()
+	ask := func(id string, size int) string {
+		return fmt.Sprintf(`{"id":%q,"method":"session/request_permission","params":{"pad":"%s"}}`, id, strings.Repeat("y", size))
+	}
+	lines := map[string][]string{}
+	h := largeHost(t, maxLarge, lines)
+	h.large.Release(maxLarge)
+	const others = maxAllQuestions - 2<<20
+	h.questions.Store(others)
+	lines["large"] = []string{ask("first", 3<<19), ask("second", 3<<19), line("asked", 0)}
+	lines["small"] = []string{ask("third", freeQuestions/2), ask("fourth", 1000), line("asked", 0)}
+	for _, agent := range []string{"large", "small"} {
+		if _, err := h.Post(t.Context(), agent, PostOptions{Agent: agent}, []byte(`{"method":"hello"}`)); err != nil {
+			t.Fatal(err)
+		}
+		awaitLine(t, h, agent, "asked")
+	}
+	open, err := h.Log().Requests(t.Context(), eventlog.RequestFilter{Pending: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, q := range open {
+		ids = append(ids, q.RPC)
+	}
+	if slices.Sort(ids); strings.Join(ids, " ") != `"first" "fourth" "third"` {
+		t.Errorf("open questions %s, want the first large one and the small ones", ids)
+	}
+	for agent := range lines {
+		if err := h.Delete(t.Context(), agent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := h.questions.Load(); n != others {
+		t.Errorf("questions of ended agents have %d bytes", n-others)
 	}
 }

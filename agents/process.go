@@ -63,7 +63,7 @@ func (h *Host) newProcess(s *server, child *childProcess, row eventlog.Process) 
 		host: h, server: s, process: p.id, agent: p.agent, child: child, log: p.log, record: record, handshake: p.handshake,
 		outbox: p.outbox, pending: pendingCalls{byID: map[int64]*call{}}, sessions: newSessionTable(),
 		questions: questionTable{
-			open: map[string]*question{}, maxBytes: h.cfg.MaxMessageBytes, policy: h.cfg.Permissions, stored: h.storedPolicy,
+			open: map[string]*question{}, maxBytes: h.cfg.MaxMessageBytes, total: &h.questions, policy: h.cfg.Permissions, stored: h.storedPolicy,
 			inbox: p.inbox, outbox: p.outbox, log: p.log,
 		},
 	}
@@ -86,6 +86,7 @@ func (p *agentProcess) run() {
 		p.inbox.collect(b)
 		deliver := p.committer.commit(b)
 		p.lifecycle.setOpen(p.intake.open())
+		p.intake.questions.count()
 		for _, fx := range b.effects {
 			p.inbox.release(fx.weight)
 		}
@@ -211,8 +212,6 @@ func (p *agentProcess) release() {
 	for _, c := range p.intake.pending.byID {
 		c.finish(reply{err: err})
 	}
-	for _, q := range p.intake.questions.open {
-		q.stop()
-	}
+	p.intake.questions.close()
 	p.inbox.close()
 }

@@ -1,9 +1,12 @@
 package agents
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -62,14 +65,14 @@ type question struct {
 	size      int // of the message
 	method    string
 	session   *attachedSession // nil: it is about no attached session
-	options   []Option         // the first maxOptions
+	options   []Option         // the first MaxOptions
 	row       eventlog.Request
 	timer     *time.Timer // nil: none
 	holdsTurn bool        // the session's turn waits for the answer
 }
 
-// maxOptions bounds the options of a question that count. The log has all options.
-const maxOptions = 64
+// MaxOptions is how many options of a question count. The log has all options.
+const MaxOptions = 64
 
 // Option is an option of a question for permission.
 type Option struct {
@@ -81,14 +84,22 @@ type Option struct {
 // newQuestion returns a question of a process about a session.
 func newQuestion(process string, s *attachedSession, e *envelope) *question {
 	id := e.bytes(e.id)
+	rpc := rpcKey(id)
 	return &question{
 		key: idKey(id), id: id, size: len(e.raw), method: e.method, session: s,
 		row: eventlog.Request{
-			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: rpcKey(id)},
-			Session:    s.id(), PublicID: "req_" + strings.ToLower(rand.Text()), Method: eventKind(e.method), Params: e.bytes(e.params),
+			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: rpc},
+			Session:    s.id(), PublicID: QuestionID(process, []byte(rpc)), Method: eventKind(e.method), Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
 	}
+}
+
+// QuestionID returns the public id of a question. id is the JSON-RPC id in the message of the
+// agent's process.
+func QuestionID(process string, id []byte) string {
+	sum := sha256.Sum256([]byte(process + "\x00" + string(bytes.TrimSpace(id))))
+	return "req_" + hex.EncodeToString(sum[:10])
 }
 
 // maxRPC bounds the ids in the log. Longer ones are cut.
@@ -177,7 +188,7 @@ func describeOptions(options []Option) string {
 	}
 	var all []string
 	for _, o := range options {
-		all = append(all, fmt.Sprintf("%q (%s)", o.Name, o.Kind))
+		all = append(all, fmt.Sprintf("%.100q (%.100s)", o.Name, o.Kind))
 	}
 	return strings.Join(all, ", ")
 }
@@ -218,6 +229,18 @@ func (p Policy) result(q *question) []byte {
 	return nil
 }
 
+// Question returns the open question with a public id, or [ErrRequestNotFound].
+func (h *Host) Question(ctx context.Context, session, id string) (eventlog.Request, error) {
+	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, Pending: true})
+	if err != nil {
+		return eventlog.Request{}, err
+	}
+	if len(rows) == 0 || id == "" {
+		return eventlog.Request{}, ErrRequestNotFound
+	}
+	return rows[0], nil
+}
+
 // Answer answers the question with a public id, and returns when the answer is in the log.
 // Only the first answer counts. Later ones get [ErrRequestNotFound].
 //
@@ -225,19 +248,16 @@ func (p Policy) result(q *question) []byte {
 // [InvalidError] if r does not fit the question, and an [ElsewhereError] if the agent runs in
 // another host.
 func (h *Host) Answer(ctx context.Context, session, request string, r Reply) error {
-	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: request, Pending: true})
+	q, err := h.Question(ctx, session, request)
 	if err != nil {
 		return err
 	}
-	if len(rows) == 0 || request == "" {
-		return ErrRequestNotFound
-	}
 	for _, p := range h.servers.processes() {
-		if p.id == rows[0].Process {
+		if p.id == q.Process {
 			return p.reply(ctx, request, r)
 		}
 	}
-	asker, err := h.cfg.Log.Process(ctx, rows[0].Process)
+	asker, err := h.cfg.Log.Process(ctx, q.Process)
 	if err != nil || !asker.ExitedAt.IsZero() {
 		return cmp.Or(err, ErrRequestNotFound)
 	}

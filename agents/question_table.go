@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -18,6 +19,8 @@ type questionTable struct {
 	open     map[string]*question // by idKey
 	warned   bool                 // that there are too many
 	maxBytes int
+	total    *atomic.Int64                // bytes of the open questions of all agents
+	counted  int                          // the part of this table in total
 	policy   Policy                       // for questions about no session
 	stored   func(string) (Policy, error) // reads the policy of a session from the log
 
@@ -26,9 +29,38 @@ type questionTable struct {
 	log    *slog.Logger
 }
 
-// maxQuestions bounds the open questions of an agent. Together they may be as large as the
-// largest message.
-const maxQuestions = 1024
+// These bound open questions. The questions of an agent may have maxBytes together, and those of
+// all agents maxAllQuestions. An agent always has room for freeQuestions, so that no other agent
+// can take all of it.
+const (
+	maxQuestions    = 1024
+	maxAllQuestions = 128 << 20
+	freeQuestions   = 1 << 20
+)
+
+// size returns the bytes of the questions.
+func (t *questionTable) size() (n int) {
+	for _, q := range t.open {
+		n += q.size
+	}
+	return n
+}
+
+// count makes total right after a change of the table.
+func (t *questionTable) count() {
+	size := t.size()
+	t.total.Add(int64(size - t.counted))
+	t.counted = size
+}
+
+// close forgets the questions of a process that has ended.
+func (t *questionTable) close() {
+	for _, q := range t.open {
+		q.stop()
+	}
+	clear(t.open)
+	t.count()
+}
 
 // ask adds a question, or answers it by the session's policy.
 func (t *questionTable) ask(fx *effects, q *question) {
@@ -58,7 +90,7 @@ func (t *questionTable) ask(fx *effects, q *question) {
 		Options []Option `json:"options"`
 	}
 	_ = json.Unmarshal(q.row.Params, &params) // a question without options can be cancelled
-	q.options = slices.Clone(params.Options[:min(len(params.Options), maxOptions)])
+	q.options = slices.Clone(params.Options[:min(len(params.Options), MaxOptions)])
 	q.holdTurn(fx)
 	t.applyPolicy(fx, q)
 }
@@ -68,12 +100,13 @@ func (t *questionTable) tooMany(q *question) string {
 	if len(t.open) >= maxQuestions {
 		return fmt.Sprintf("%d questions wait for an answer already", maxQuestions)
 	}
-	size := q.size
-	for _, open := range t.open {
-		size += open.size
-	}
+	size := t.size() + q.size
 	if size > t.maxBytes && len(t.open) > 0 {
 		return fmt.Sprintf("the questions that wait for an answer have %d bytes, and %d are allowed", size, t.maxBytes)
+	}
+	all, most := int(t.total.Load())-t.counted+size, max(maxAllQuestions, t.maxBytes)
+	if all > most && size > freeQuestions {
+		return fmt.Sprintf("the questions of all agents that wait for an answer have %d bytes, and %d are allowed", all, most)
 	}
 	return ""
 }

@@ -54,6 +54,14 @@ func TestTooManyQuestions(t *testing.T) {
 	}
 }
 
+func TestQuestionID(t *testing.T) {
+	t.Parallel()
+	a := agents.QuestionID("life_1", []byte("0"))
+	if a != agents.QuestionID("life_1", []byte(" 0\n")) || a == agents.QuestionID("life_2", []byte("0")) || a == agents.QuestionID("life_1", []byte(`"0"`)) {
+		t.Error(a)
+	}
+}
+
 // TestQuestionAskedAgain: a question whose id is used again counts with its new size.
 func TestQuestionAskedAgain(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/deskhand/deskhand/agents"
 )
 
 // universalEvent is an event as a client reads it.
@@ -307,6 +311,52 @@ func TestSessionReplies(t *testing.T) {
 	if got := finish("question.resolved", "rejected"); !strings.Contains(got, "not approved") {
 		t.Error(got)
 	}
+}
+
+// asker is an agent that asks a question, which is in the file DIR/question, and ends the turn
+// after the answer.
+const asker = `#!/bin/sh
+while read -r line; do
+id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+case "$line" in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":1}}' ;;
+*'"session/new"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"sessionId":"x"}}' ;;
+*'"session/prompt"'*) turn=$id; cat DIR/question ;;
+*) echo '{"jsonrpc":"2.0","id":'$turn',"result":{"stopReason":"end_turn"}}' ;;
+esac
+done
+`
+
+// The error for an option that a question does not have names the first 64 options, and 100
+// characters of each.
+func TestManyOptionsInError(t *testing.T) {
+	t.Parallel()
+	dir, long := t.TempDir(), strings.Repeat("x", 5_000)
+	options := make([]string, 80)
+	for i := range options {
+		options[i] = fmt.Sprintf(`{"optionId":"o%d","name":"Name %d %s","kind":"allow_once"}`, i, i, long)
+	}
+	question := `{"id":"q","method":"session/request_permission","params":{"sessionId":"x","toolCall":{"toolCallId":"t"},"options":[` +
+		strings.Join(options, ",") + "]}}\n"
+	agent := filepath.Join(dir, "agent")
+	for name, text := range map[string]string{agent: strings.ReplaceAll(asker, "DIR", dir), filepath.Join(dir, "question"): question} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Config{}
+	cfg.AgentHost.Launch = func(context.Context, string) (agents.Launch, error) { return agents.Launch{Path: agent}, nil }
+	s := serve(t, cfg)
+	s.post(t, "/v1/sessions/asks", fmt.Sprintf(`{"agent":"mock","directory":%q}`, dir)).want(t, 200)
+	s.message(t, "asks", "hello")
+	asked := s.sse(t, call{path: "/v1/sessions/asks/events/sse"}, isType("permission.requested"))
+	path := "/v1/sessions/asks/questions/" + asked[len(asked)-1].Data.Permission + "/reply"
+	p := s.post(t, path, `{"answers":[["`+long+`"]]}`).problem(t, 400, "invalid_request")
+	detail, _ := p["detail"].(string)
+	if n := strings.Count(detail, "Name "); n != 64 || len(detail) > 10_000 || strings.Contains(detail, "Name 64") {
+		t.Errorf("an error of %d bytes that names %d options, want the first 64 options", len(detail), n)
+	}
+	s.post(t, path, fmt.Sprintf(`{"answers":[["Name 63 %s"]]}`, long)).want(t, http.StatusNoContent)
 }
 
 // TestSessionEventsOutliveTheServer reads the same events, under the same

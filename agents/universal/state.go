@@ -1,7 +1,6 @@
 package universal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -123,13 +122,6 @@ func Restore(snapshot []byte) *State {
 // Idle reports whether nothing is open: no turn, message, thought, tool call or question.
 func (s *State) Idle() bool {
 	return s.Text == nil && len(s.Tools) == 0 && len(s.Turns) == 0 && len(s.Asked) == 0
-}
-
-// RequestID returns the id that an agent's question has in the events, as permission_id or
-// question_id. id is the JSON-RPC id in the envelope.
-func RequestID(process string, id []byte) string {
-	sum := sha256.Sum256([]byte(process + "\x00" + string(bytes.TrimSpace(id))))
-	return "req_" + hex.EncodeToString(sum[:10])
 }
 
 // envelope is a message of JSON-RPC.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
@@ -193,7 +194,7 @@ func (s *State) ask(env envelope) {
 		u.Status = ""
 		s.tool(p.Tool)
 	}
-	q := openQuestion{ID: RequestID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
+	q := openQuestion{ID: agents.QuestionID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
 	t := s.Tools[u.ID]
 	if t != nil {
 		q.Action, q.Question = t.Title, t.Kind == "switch_mode"

@@ -188,14 +188,6 @@ func check(t testing.TB, all []universal.Event) {
 	}
 }
 
-func TestRequestID(t *testing.T) {
-	t.Parallel()
-	a := universal.RequestID("life_1", []byte("0"))
-	if a != universal.RequestID("life_1", []byte(" 0\n")) || a == universal.RequestID("life_2", []byte("0")) || a == universal.RequestID("life_1", []byte(`"0"`)) {
-		t.Error(a)
-	}
-}
-
 // FuzzApply applies invalid entries.
 func FuzzApply(f *testing.F) {
 	files, err := filepath.Glob(logs + "*.jsonl")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
-	"github.com/deskhand/deskhand/agents/universal"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -59,16 +58,11 @@ func (a *area) findQuestion(ctx context.Context, session, id, what string) (*age
 	if err != nil {
 		return nil, eventlog.Request{}, err
 	}
-	all, err := host.Requests(ctx, session)
-	if err != nil {
-		return nil, eventlog.Request{}, err
+	q, err := host.Question(ctx, session, id)
+	if errors.Is(err, agents.ErrRequestNotFound) {
+		err = rest.Missing(what, id)
 	}
-	for _, q := range all {
-		if universal.RequestID(q.Process, []byte(q.RPC)) == id || q.PublicID == id {
-			return host, q, nil
-		}
-	}
-	return nil, eventlog.Request{}, rest.Missing(what, id)
+	return host, q, err
 }
 
 func (a *area) replyPermission(ctx context.Context, in *permissionReply) (*struct{}, error) {
@@ -117,12 +111,12 @@ func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{},
 	}
 	chosen := in.Body.Answers[0][0]
 	var names []string
-	for _, o := range p.Options {
-		names = append(names, o.Name)
+	for _, o := range p.Options[:min(len(p.Options), agents.MaxOptions)] {
+		names = append(names, fmt.Sprintf("%.100s", o.Name))
 		if strings.EqualFold(o.Name, chosen) || o.ID == chosen {
 			return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Option: o.ID})
 		}
 	}
 	slices.Sort(names)
-	return nil, rest.InvalidField("answers", fmt.Sprintf("answers: there is no option %q; there are %s", chosen, strings.Join(names, ", ")))
+	return nil, rest.InvalidField("answers", fmt.Sprintf("answers: there is no option %.100q; there are %s", chosen, strings.Join(names, ", ")))
 }
