@@ -44,7 +44,7 @@ type programs struct {
 // lifecycle is the state of a desktop, its present session, and the calls that use it.
 type lifecycle struct {
 	programs
-	events    *eventLog
+	events    *EventLog
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
 	done      chan struct{} // closed when Close is through
@@ -108,9 +108,9 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	d.turns, d.reading = newTurns(), make(chan struct{}, 1)
 	d.suspicion, d.frames = make(chan struct{}, 1), semaphore.NewWeighted(frameRoom)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	d.events = newEventLog(cfg.ID)
+	d.events = NewEventLog(cfg.ID)
 	d.control.idle = cfg.ControlIdle
-	d.control.changed = func(c Control) { d.events.emit(Event{Type: EventControl, Control: &c}) }
+	d.control.changed = func(c Control) { d.events.Emit(Event{Type: EventControl, Control: &c}) }
 	d.state, d.size, d.display = StateStarting, cfg.Size, cfg.Display
 	d.sound.d = d
 
@@ -243,7 +243,7 @@ func (d *Desktop) close() error {
 	d.mu.Lock()
 	d.state = StateInactive
 	d.mu.Unlock()
-	d.events.close()
+	d.events.Close()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close desktop %s: %w", d.cfg.ID, err)
 	}
@@ -323,7 +323,7 @@ func (l *lifecycle) fail(code string, err error) *Failure {
 	}
 	l.mu.Unlock()
 	l.log.Warn("desktop failed", "code", code, "error", err)
-	l.events.emit(Event{Type: EventFailed, Failure: f})
+	l.events.Emit(Event{Type: EventFailed, Failure: f})
 	return f
 }
 

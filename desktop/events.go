@@ -9,8 +9,9 @@ import (
 // eventRing is how many events are kept for subscribers that lag or resume.
 const eventRing = 1024
 
-// eventLog numbers events and keeps the latest. emit never waits for a subscriber.
-type eventLog struct {
+// EventLog numbers the events of a desktop and keeps the latest. Desktops of other kinds, such
+// as that of package robot, make one with [NewEventLog].
+type EventLog struct {
 	desktop string
 
 	mu     sync.Mutex // guards what follows
@@ -22,11 +23,11 @@ type eventLog struct {
 	closed bool
 }
 
-func newEventLog(desktop string) *eventLog {
-	return &eventLog{desktop: desktop}
-}
+// NewEventLog returns the log of the desktop with that id.
+func NewEventLog(desktop string) *EventLog { return &EventLog{desktop: desktop} }
 
-func (l *eventLog) emit(e Event) {
+// Emit adds an event. It never waits for a subscription.
+func (l *EventLog) Emit(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -42,7 +43,7 @@ func (l *eventLog) emit(e Event) {
 	l.put(e)
 }
 
-func (l *eventLog) put(e Event) {
+func (l *EventLog) put(e Event) {
 	l.last++
 	e.Seq, e.Desktop = l.last, l.desktop
 	if e.Time.IsZero() {
@@ -55,8 +56,8 @@ func (l *eventLog) put(e Event) {
 	}
 }
 
-// close emits the last event and ends every subscription once it has read it.
-func (l *eventLog) close() {
+// Close emits [EventClosed] and ends every subscription once it has delivered that.
+func (l *EventLog) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -69,7 +70,7 @@ func (l *eventLog) close() {
 
 // next returns the event after seq, or a gap if the log has dropped that event, or a
 // channel that is closed when there is one. ended means that there will be none.
-func (l *eventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) {
+func (l *EventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -87,7 +88,7 @@ func (l *eventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) 
 
 // Subscription delivers a desktop's events to one reader.
 type Subscription struct {
-	log       *eventLog
+	log       *EventLog
 	events    chan Event
 	last      chan uint64 // gets Seq of the last event to deliver
 	finishing sync.Once
@@ -100,9 +101,10 @@ type Subscription struct {
 // if after is 0, or greater than the newest Seq. If more than 1024 events wait for the
 // reader, or came after that Seq, it drops the oldest and delivers an EventGap with their
 // number. It does not block. The caller must close the subscription.
-func (d *Desktop) Subscribe(after uint64) *Subscription { return d.events.subscribe(after) }
+func (d *Desktop) Subscribe(after uint64) *Subscription { return d.events.Subscribe(after) }
 
-func (l *eventLog) subscribe(after uint64) *Subscription {
+// Subscribe is like [Desktop.Subscribe].
+func (l *EventLog) Subscribe(after uint64) *Subscription {
 	if l.mu.Lock(); after == 0 || after > l.last {
 		after = l.last
 	}

@@ -5,15 +5,15 @@ import "testing"
 // TestFinish delivers the events before Finish.
 func TestFinish(t *testing.T) {
 	t.Parallel()
-	l := newEventLog("d")
+	l := NewEventLog("d")
 	for range 5 {
-		l.emit(Event{Type: EventAction})
+		l.Emit(Event{Type: EventAction})
 	}
-	s := l.subscribe(2)
+	s := l.Subscribe(2)
 	defer s.Close()
 	first := <-s.Events()
 	s.Finish()
-	l.emit(Event{Type: EventAction})
+	l.Emit(Event{Type: EventAction})
 	s.Finish()
 	last := first
 	for e := range s.Events() {
@@ -22,7 +22,7 @@ func TestFinish(t *testing.T) {
 	if first.Seq != 3 || last.Seq != 5 {
 		t.Errorf("events %d to %d, want 3 to 5", first.Seq, last.Seq)
 	}
-	none := l.subscribe(0)
+	none := l.Subscribe(0)
 	defer none.Close()
 	none.Finish()
 	for e := range none.Events() {

@@ -145,7 +145,7 @@ func (in *inputs) emit(a *Action, err error) {
 		}
 		a.Error = err.Error()
 	}
-	in.events.emit(Event{Type: EventAction, Action: a, Time: a.Time})
+	in.events.Emit(Event{Type: EventAction, Action: a, Time: a.Time})
 }
 
 // refused reports whether an action failed before it had any effect.

@@ -13,22 +13,6 @@ import (
 	"github.com/deskhand/deskhand/internal/picture"
 )
 
-// EventLog numbers the events of a desktop of another kind, such as that of package
-// robot. Make one with [NewEventLog].
-type EventLog struct{ log *eventLog }
-
-// NewEventLog returns the log of the desktop with that id.
-func NewEventLog(desktop string) *EventLog { return &EventLog{newEventLog(desktop)} }
-
-// Emit adds an event. It never waits for a subscription.
-func (l *EventLog) Emit(e Event) { l.log.emit(e) }
-
-// Subscribe is like [Desktop.Subscribe].
-func (l *EventLog) Subscribe(after uint64) *Subscription { return l.log.subscribe(after) }
-
-// Close emits [EventClosed], after which every subscription ends.
-func (l *EventLog) Close() { l.log.close() }
-
 // Pictures makes screenshots and observations of a desktop of another kind. Its methods
 // may be called from any goroutine.
 type Pictures struct {

@@ -225,7 +225,7 @@ func (l *lifecycle) restarted(after *Failure) {
 	}
 	l.mu.Unlock()
 	l.log.Info("desktop restarted", "after", after.Code, "took", time.Since(after.At).Round(time.Millisecond))
-	l.events.emit(Event{Type: EventRestarted, Failure: after})
+	l.events.Emit(Event{Type: EventRestarted, Failure: after})
 }
 
 // pauses are the waits between restarts: none at first, then longer ones, until no restart

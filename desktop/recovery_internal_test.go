@@ -10,9 +10,9 @@ import (
 // TestRestartCause has the first failure in the event of a restart, also if attempts fail.
 func TestRestartCause(t *testing.T) {
 	t.Parallel()
-	d := recovery{lifecycle: &lifecycle{state: StateActive, events: newEventLog("main"), closing: make(chan struct{})}}
+	d := recovery{lifecycle: &lifecycle{state: StateActive, events: NewEventLog("main"), closing: make(chan struct{})}}
 	d.log = slog.New(slog.DiscardHandler)
-	sub := d.events.subscribe(0)
+	sub := d.events.Subscribe(0)
 	defer sub.Close()
 	attempts := 0
 	d.repair(nil, "xserver_exited", "Xvfb exited", func(context.Context) error {

@@ -178,13 +178,13 @@ func (s *session) centrePointer() error {
 func (l *lifecycle) follow(s *session) {
 	s.unwatch = s.windows.Watch(func(e x11.WindowEvent) { l.windowEvent(e) })
 	s.clipboard.OnChange(func(sel x11.SelectionName) {
-		l.events.emit(Event{Type: EventClipboardChanged, Selection: selectionOf(sel)})
+		l.events.Emit(Event{Type: EventClipboardChanged, Selection: selectionOf(sel)})
 	})
 	s.conn.OnResize(func(w, h int) {
 		l.mu.Lock()
 		l.size = Size{w, h}
 		l.mu.Unlock()
-		l.events.emit(Event{Type: EventResized, Size: &Size{w, h}})
+		l.events.Emit(Event{Type: EventResized, Size: &Size{w, h}})
 	})
 }
 

@@ -164,7 +164,7 @@ func (s *sound) keep() {
 		child, err := s.start()
 		if err == nil {
 			if failure != nil {
-				s.d.events.emit(Event{Type: EventRestarted, Failure: failure})
+				s.d.events.Emit(Event{Type: EventRestarted, Failure: failure})
 			}
 			select {
 			case <-s.d.closing:
@@ -193,7 +193,7 @@ func (s *sound) fail(err error) *Failure {
 	s.d.lastError = f
 	s.d.mu.Unlock()
 	s.d.log.Debug("sound failed", "error", err)
-	s.d.events.emit(Event{Type: EventFailed, Failure: f})
+	s.d.events.Emit(Event{Type: EventFailed, Failure: f})
 	return f
 }
 

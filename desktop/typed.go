@@ -64,7 +64,7 @@ func (e *Event) isTyping() bool {
 }
 
 // typed adds a person's typing to a run. The caller has mu.
-func (l *eventLog) typed(e Event) {
+func (l *EventLog) typed(e Event) {
 	a := *e.Action
 	a.Name = ActionType
 	e.Action = &a
@@ -97,7 +97,7 @@ func (l *eventLog) typed(e Event) {
 
 // endsRun reports whether an event must follow the run of typing before it. The
 // caller has mu, and there is a run.
-func (l *eventLog) endsRun(e Event) bool {
+func (l *EventLog) endsRun(e Event) bool {
 	switch e.Type {
 	case EventAction:
 		return e.Action.Actor.same(l.run.Action.Actor)
@@ -109,7 +109,7 @@ func (l *eventLog) endsRun(e Event) bool {
 }
 
 // endRun emits the run of typing, if there is one. The caller has mu.
-func (l *eventLog) endRun() {
+func (l *EventLog) endRun() {
 	if l.run == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (l *eventLog) endRun() {
 }
 
 // flush is endRun for the timer.
-func (l *eventLog) flush() {
+func (l *EventLog) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endRun()

@@ -12,12 +12,12 @@ func TestRunsOfKeys(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	jane, joe := Actor{Kind: ActorViewer, ID: "1"}, Actor{Kind: ActorViewer, ID: "2"}
-	l := newEventLog("main")
-	sub := l.subscribe(0)
+	l := NewEventLog("main")
+	sub := l.Subscribe(0)
 	defer sub.Close()
 	act := func(ms int, a Action) {
 		a.person = a.Actor.Kind == ActorViewer
-		l.emit(Event{Type: EventAction, Action: &a, Time: begin.Add(time.Duration(ms) * time.Millisecond)})
+		l.Emit(Event{Type: EventAction, Action: &a, Time: begin.Add(time.Duration(ms) * time.Millisecond)})
 	}
 	key := func(ms int, who Actor) {
 		act(ms, Action{Name: "key_down", Actor: who, Length: 1})
@@ -26,16 +26,16 @@ func TestRunsOfKeys(t *testing.T) {
 	for ms := range 5 {
 		key(ms, jane)
 	}
-	l.emit(Event{Type: EventWindowRenamed, Window: &Window{ID: 1}}) // by a shell, at each key
+	l.Emit(Event{Type: EventWindowRenamed, Window: &Window{ID: 1}}) // by a shell, at each key
 	act(10, Action{Name: "type", Actor: jane, Length: 3})
 	act(11, Action{Name: "click", Actor: Actor{Kind: ActorAgent}})
 	key(20, joe)
 	key(30, jane)
-	l.emit(Event{Type: EventWindowFocused})
+	l.Emit(Event{Type: EventWindowFocused})
 	for ms := 100; ms < 25_000; ms += 100 {
 		key(ms, jane)
 	}
-	l.close()
+	l.Close()
 	var got string
 	for e := range sub.Events() {
 		if got += string(e.Type); e.Action != nil {
@@ -62,14 +62,14 @@ closed
 // TestRunsOfKeysEnd has a viewer stop to type, and a recording end while one types.
 func TestRunsOfKeysEnd(t *testing.T) {
 	t.Parallel()
-	l := newEventLog("main")
-	defer l.close()
-	sub, ended := l.subscribe(0), l.subscribe(0)
+	l := NewEventLog("main")
+	defer l.Close()
+	sub, ended := l.Subscribe(0), l.Subscribe(0)
 	defer sub.Close()
 	defer ended.Close()
 	jane := Actor{Kind: ActorViewer, Name: "Jane"}
 	typed := func() {
-		l.emit(Event{Type: EventAction, Action: &Action{Name: "type", Actor: jane, Length: 7, person: true}})
+		l.Emit(Event{Type: EventAction, Action: &Action{Name: "type", Actor: jane, Length: 7, person: true}})
 	}
 	typed()
 	ended.Finish()

@@ -147,7 +147,7 @@ func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 		w := windowOf(e.Window)
 		event.Window = &w
 	}
-	l.events.emit(event)
+	l.events.Emit(event)
 }
 
 func windowOf(i x11.WindowInfo) Window {
