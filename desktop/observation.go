@@ -94,9 +94,6 @@ func mapped(p Point, observation, epoch string) (Point, error) {
 
 // damageOf returns the newest change within the rows of a region.
 func damageOf(f *picture.Image, r Rect) uint64 {
-	if f.BandHeight == 0 {
-		return f.Seq
-	}
 	var newest uint64
 	for band := r.Y / f.BandHeight; band <= (r.Y+r.Height-1)/f.BandHeight && band < len(f.Bands); band++ {
 		newest = max(newest, f.Bands[band])

@@ -80,7 +80,7 @@ func BenchmarkPhoto(b *testing.B) {
 			var e Encoder
 			size := 0
 			for b.Loop() {
-				img.Bands, img.Seq = nil, 0
+				e.Trim()
 				data, err := e.Encode(context.Background(), img, Options{Format: f})
 				if err != nil {
 					b.Fatal(err)

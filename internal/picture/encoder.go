@@ -126,27 +126,23 @@ func (e *Encoder) made(en *entry, j *job) []byte {
 func (en *entry) find(j *job) []byte {
 	bands := j.img.version(en.region.Min.Y, en.region.Max.Y)
 	for _, f := range en.files {
-		if same(f.bands, bands) && f.over == j.key {
+		if slices.Equal(f.bands, bands) && f.over == j.key {
 			return f.data
 		}
 	}
 	return nil
 }
 
-// same compares versions. nil differs from all.
-func same(a, b []uint64) bool {
-	return a != nil && b != nil && slices.Equal(a, b)
-}
-
 // keep adds a file, unless it is nil, and bounds the memory. The caller has the entry's turn.
 func (e *Encoder) keep(en *entry, j *job, data []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if bands := j.img.version(en.region.Min.Y, en.region.Max.Y); data != nil && bands != nil {
+	if data != nil {
 		if len(en.files) == maxFiles {
 			en.files = en.files[:maxFiles-1]
 		}
-		en.files = slices.Insert(en.files, 0, file{bands: slices.Clone(bands), over: j.key, data: data})
+		bands := slices.Clone(j.img.version(en.region.Min.Y, en.region.Max.Y))
+		en.files = slices.Insert(en.files, 0, file{bands: bands, over: j.key, data: data})
 	}
 	for len(en.files) > 1 && en.measure() > maxBytes {
 		en.files = en.files[:len(en.files)-1]
@@ -189,7 +185,7 @@ func (e *Encoder) joined(ctx context.Context, en *entry, j *job) ([]byte, error)
 	var todo []int
 	for i := range pieces {
 		v, bands := en.slot(j, i)
-		if same(v.bands, bands) && v.over == j.in(en.source(i)) {
+		if slices.Equal(v.bands, bands) && v.over == j.in(en.source(i)) {
 			pieces[i] = v.piece
 		} else {
 			todo = append(todo, i)

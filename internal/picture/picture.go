@@ -31,8 +31,7 @@ type Image struct {
 	Stride, Width, Height int
 
 	// Seq is the number of the frame. Bands[i] is the number of the frame in which the rows
-	// from i*BandHeight up to (i+1)*BandHeight last changed. Without Bands, all rows changed
-	// at Seq. Without both, nothing of this image is kept.
+	// from i*BandHeight up to (i+1)*BandHeight last changed.
 	Seq        uint64
 	Bands      []uint64
 	BandHeight int
@@ -97,8 +96,6 @@ func (img *Image) check() error {
 		return invalid("stride %d of an image %d wide", img.Stride, img.Width)
 	case len(img.Pix) < img.Stride*(img.Height-1)+4*img.Width:
 		return invalid("%d bytes for %d rows of stride %d", len(img.Pix), img.Height, img.Stride)
-	case img.Bands == nil:
-		return nil
 	case img.BandHeight < 1 || len(img.Bands) < (img.Height-1)/img.BandHeight+1:
 		return invalid("%d bands of %d rows for %d rows", len(img.Bands), img.BandHeight, img.Height)
 	}
@@ -129,7 +126,7 @@ type view struct {
 	width, height int // of the picture
 	imageWidth    int
 	imageHeight   int
-	bandHeight    int // zero without Bands
+	bandHeight    int
 }
 
 // job is one call of Encode.
@@ -143,10 +140,7 @@ func newJob(img *Image, o Options) (*job, error) {
 	if err := img.check(); err != nil {
 		return nil, err
 	}
-	j := &job{img: img, view: view{format: o.Format, imageWidth: img.Width, imageHeight: img.Height}}
-	if img.Bands != nil {
-		j.bandHeight = img.BandHeight
-	}
+	j := &job{img: img, view: view{format: o.Format, imageWidth: img.Width, imageHeight: img.Height, bandHeight: img.BandHeight}}
 	all := image.Rect(0, 0, img.Width, img.Height)
 	j.region = o.Region
 	if o.Region == (image.Rectangle{}) {
@@ -181,17 +175,10 @@ func newJob(img *Image, o Options) (*job, error) {
 	return j, err
 }
 
-// version returns the version of the rows from y0 up to y1. Images of the same screen with
-// equal versions have equal pixels there. A nil version equals none. The slice may belong to
-// the image.
+// version returns the version of the rows from y0 up to y1, at least one number. Images of the
+// same screen with equal versions have equal pixels there. The slice belongs to the image.
 func (img *Image) version(y0, y1 int) []uint64 {
-	if img.Bands != nil {
-		return img.Bands[y0/img.BandHeight : (y1-1)/img.BandHeight+1]
-	}
-	if img.Seq == 0 {
-		return nil
-	}
-	return []uint64{img.Seq}
+	return img.Bands[y0/img.BandHeight : (y1-1)/img.BandHeight+1]
 }
 
 // Strips are compressed independently. Large strips compress better. Small ones leave less to

@@ -235,26 +235,6 @@ func TestStripsAreKept(t *testing.T) {
 	}
 }
 
-// Without bands, the number of the frame says whether it changed; without that
-// nothing does.
-func TestUnknownBands(t *testing.T) {
-	t.Parallel()
-	rnd := rand.New(rand.NewPCG(5, 5))
-	s := newScreen(100, 100, 10)
-	var e Encoder
-	for _, numbered := range []bool{true, false} {
-		for range 3 {
-			s.noise(rnd, image.Rect(10, 10, 20, 20))
-			img := s.frame()
-			img.Bands, img.BandHeight = nil, 0
-			if !numbered {
-				img.Seq = 0
-			}
-			compare(t, decodePNG(t, encode(t, &e, img, Options{})), reference(img, Options{}), 0)
-		}
-	}
-}
-
 func TestJoinAdler(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(6, 6))
