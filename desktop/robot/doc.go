@@ -41,7 +41,6 @@
 // # Requirements
 //
 // On X11: DISPLAY, the headers of libX11 and libXtst to build (libx11-dev and
-// libxtst-dev), and xclip or xsel for the clipboard. The package is tested only
-// there. robotgo compiles on macOS and Windows too, but the rest of this module does
-// not.
+// libxtst-dev), and xclip or xsel for the clipboard. robotgo compiles on macOS and
+// Windows too, but this module does not.
 package robot

@@ -33,13 +33,7 @@ func (d *Desktop) Pointer(ctx context.Context) (p desktop.Pointer, err error) {
 
 func here() desktop.Pointer {
 	x, y := robotgo.Location()
-	from := displays().Min
-	return desktop.Pointer{Point: desktop.Point{X: x - from.X, Y: y - from.Y}}
-}
-
-func goTo(p desktop.Point) {
-	from := displays().Min
-	robotgo.Move(p.X+from.X, p.Y+from.Y)
+	return desktop.Pointer{Point: desktop.Point{X: x, Y: y}}
 }
 
 // Move moves the pointer.
@@ -115,7 +109,7 @@ func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, er
 		err := robotgo.MouseDown(name)
 		for _, p := range path[1:] {
 			robotgo.MilliSleep(int(dragPace.Milliseconds()))
-			goTo(p)
+			robotgo.Move(p.X, p.Y)
 		}
 		robotgo.MilliSleep(int(dragPace.Milliseconds()))
 		return errors.Join(err, robotgo.MouseUp(name))
@@ -156,7 +150,7 @@ func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point
 	return p, d.act(ctx, a, func(a *desktop.Action) error {
 		err := d.withHeld(mods, func() error {
 			if a.At != nil {
-				goTo(*a.At)
+				robotgo.Move(a.At.X, a.At.Y)
 			}
 			if f == nil {
 				return nil

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"image"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,23 +140,10 @@ func (d *Desktop) Status() desktop.Status {
 // Subscribe is like desktop.Desktop.Subscribe.
 func (d *Desktop) Subscribe(after uint64) *desktop.Subscription { return d.events.Subscribe(after) }
 
+// screenSize returns the size of all displays, which are one screen on X11.
 func screenSize() desktop.Size {
-	b := displays()
-	return desktop.Size{Width: b.Dx(), Height: b.Dy()}
-}
-
-// displays returns the rectangle around all displays. On X11 they are one screen.
-func displays() image.Rectangle {
-	if runtime.GOOS == "linux" {
-		w, h := robotgo.GetScreenSize()
-		return image.Rect(0, 0, w, h)
-	}
-	var all image.Rectangle
-	for i := range robotgo.DisplaysNum() {
-		x, y, w, h := robotgo.GetDisplayBounds(i)
-		all = all.Union(image.Rect(x, y, x+w, y+h))
-	}
-	return all
+	w, h := robotgo.GetScreenSize()
+	return desktop.Size{Width: w, Height: h}
 }
 
 // settlePace is the time between two pictures that settle compares.
@@ -219,8 +205,8 @@ func (d *Desktop) settle(ctx context.Context, o desktop.ScreenshotOptions) (bool
 // capture takes a picture and returns the number of the last change.
 func (d *Desktop) capture(ctx context.Context) (seq uint64, err error) {
 	err = d.do(ctx, func() error {
-		b := displays()
-		img, err := robotgo.CaptureImg(b.Min.X, b.Min.Y, b.Dx(), b.Dy())
+		size := screenSize()
+		img, err := robotgo.CaptureImg(0, 0, size.Width, size.Height)
 		if err != nil {
 			return fmt.Errorf("screenshot: %w", err)
 		}
