@@ -47,7 +47,8 @@ type Feed struct {
 func (d *Desktop) Feed() *Feed { return &Feed{d: d} }
 
 // Next blocks until the screen differs from the frame of the last Next, and returns it. The
-// first Next does not wait for a change. If the X server dies, Next waits for the next one.
+// first Next does not wait for a change. If the X server dies, Next waits for the next one. After
+// another failure it tries again each second.
 // It returns the error of ctx if that ends, and [ErrClosed] after Close of the Desktop.
 func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	f.release()
@@ -55,9 +56,16 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	for {
 		fresh := f.d.nextSession()
 		frame, err := f.look(ctx)
-		if lost(err) || errors.Is(err, ErrRestarting) {
+		switch {
+		case lost(err) || errors.Is(err, ErrRestarting):
 			f.drop()
 			if err = f.d.awaitSession(ctx, fresh); err == nil {
+				continue
+			}
+		case err != nil && !errors.Is(err, ErrClosed) && ctx.Err() == nil:
+			f.d.log.Warn("capture the screen", "error", err)
+			f.drop()
+			if err = f.d.pause(ctx, feedRetry); err == nil {
 				continue
 			}
 		}
@@ -70,14 +78,23 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 		frame.Release()
 		select {
 		case <-f.capture.Damaged():
-			noticed = time.Now()
+		case <-time.After(feedCheck):
 		case <-f.d.closing:
 			return FeedFrame{}, fmt.Errorf("follow screen: %w", ErrClosed)
 		case <-ctx.Done():
 			return FeedFrame{}, fmt.Errorf("follow screen: %w", ctx.Err())
 		}
+		noticed = time.Now()
 	}
 }
+
+const (
+	// feedRetry is the pause after a failure.
+	feedRetry = time.Second
+	// feedCheck is how long a Feed waits for an event. Without the object that reports changes,
+	// which another client can destroy, there are none. The next look then fails.
+	feedCheck = 5 * time.Second
+)
 
 func (f *Feed) look(ctx context.Context) (*x11.Frame, error) {
 	s, err := f.d.current()
@@ -207,6 +224,17 @@ func (l *lifecycle) nextSession() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fresh
+}
+
+func (l *lifecycle) pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-l.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (l *lifecycle) awaitSession(ctx context.Context, fresh <-chan struct{}) error {

@@ -133,8 +133,12 @@ func (r *recovery) replaceSession(s *session) {
 		_ = s.xserver.Stop(ctx)
 	case s.xserver != nil:
 		// The connection may end before the X server does, or without it.
+		select {
+		case <-s.xserver.Done():
+			text = "Xvfb exited" + exitText(s.xserver)
+		case <-time.After(partingLimit):
+		}
 		_ = s.xserver.Stop(ctx)
-		text = "Xvfb exited" + exitText(s.xserver)
 	}
 	s.close()
 	s.stop()

@@ -118,6 +118,7 @@ func Dial(ctx context.Context, cfg Config) (_ *Conn, err error) {
 	c.handlers.Store(&[]*handler{})
 	c.screen = xproto.Setup(x).DefaultScreen(x)
 	c.root = c.screen.Root
+	w.own.Store(xproto.Setup(x))
 	go c.readEvents()
 	if err = c.openExtensions(); err == nil {
 		err = c.watchSize()

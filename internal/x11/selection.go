@@ -117,7 +117,7 @@ func (c *Conn) NewClipboard() (*Clipboard, error) {
 	// ChangeProperty.
 	cb.chunk = (int(xproto.Setup(c.x).MaximumRequestLength)*4 - 24) &^ 3
 	var err error
-	if cb.win, err = request.HiddenWindow(c.x, c.root, xproto.EventMaskPropertyChange); err != nil {
+	if cb.win, err = request.HiddenWindow(c.x, c.root, xproto.EventMaskPropertyChange|xproto.EventMaskStructureNotify); err != nil {
 		return nil, fmt.Errorf("open clipboard: %w", err)
 	}
 	cb.unhandle = c.handle(cb.receive)

@@ -32,6 +32,11 @@ func (cb *Clipboard) receive(ev xgb.Event) {
 		}
 	case xproto.SelectionNotifyEvent:
 	case xproto.PropertyNotifyEvent, xproto.DestroyNotifyEvent:
+		if d, ok := e.(xproto.DestroyNotifyEvent); ok && d.Window == cb.win {
+			cb.c.log.Warn("connection ends", "error", errDestroyed) // it would get no more events of selections
+			_ = cb.c.wire.Conn.Close()
+			return
+		}
 		if cb.waiting.Load() == 0 {
 			return // for other parts of this package
 		}

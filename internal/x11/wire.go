@@ -20,10 +20,11 @@ type wire struct {
 	cookie []byte // nil: connect without one
 
 	// The state of Read.
-	answered bool         // the answer to the connection setup was read
-	head     []byte       // of a message, to be returned
-	rest     int64        // bytes of the message after head
-	most     atomic.Int64 // bytes of the longest reply of expect
+	answered bool                             // the answer to the connection setup was read
+	head     []byte                           // of a message, to be returned
+	rest     int64                            // bytes of the message after head
+	most     atomic.Int64                     // bytes of the longest reply of expect
+	own      atomic.Pointer[xproto.SetupInfo] // has the range of this client's resources
 
 	mu      sync.Mutex
 	greeted bool // the connection setup was sent
@@ -101,6 +102,26 @@ func forged(kind byte) bool {
 	return true
 }
 
+// errDestroyed ends the connection if another client has destroyed a resource of this one: a
+// window, a segment, a region or a damage object. Without it some requests fail for good, and some
+// events never come.
+var errDestroyed = errors.New("another client has destroyed a resource of this connection")
+
+// destroyed reports whether a message is an error for a resource of this client that does not
+// exist. The errors of extensions begin with 128.
+func (w *wire) destroyed(head []byte) bool {
+	own := w.own.Load()
+	if head[0] != kindError || own == nil || binary.LittleEndian.Uint32(head[4:])&^own.ResourceIdMask != own.ResourceIdBase {
+		return false
+	}
+	switch code := head[1]; code {
+	case xproto.BadWindow, xproto.BadPixmap, xproto.BadCursor, xproto.BadDrawable, xproto.BadGContext:
+		return true
+	default:
+		return code >= 128
+	}
+}
+
 // expect has Read accept replies of n bytes.
 func (w *wire) expect(n int) {
 	for {
@@ -154,6 +175,10 @@ func (w *wire) nextMessage() error {
 		return nil
 	}
 	if head[0] != kindReply {
+		if w.destroyed(head) {
+			w.head = nil
+			return errDestroyed
+		}
 		return nil
 	}
 	w.rest = 4 * int64(binary.LittleEndian.Uint32(head[4:]))
