@@ -186,7 +186,7 @@ func (cp *Capture) Frame(ctx context.Context) (*Frame, error) {
 // place only if nothing was drawn from when the damage was taken until after the parts
 // were fetched. Otherwise the whole screen is fetched in one request.
 func (cp *Capture) refresh() error {
-	w, h, drawn, err := cp.look()
+	w, h, drawn, err := cp.queryDamage()
 	if err != nil {
 		return err
 	}
@@ -218,10 +218,10 @@ func (cp *Capture) refresh() error {
 	return errors.New("the screen does not keep its size")
 }
 
-// look asks for the screen's size and for the damage, which it records in dirty.
-func (cp *Capture) look() (w, h int, drawn bool, err error) {
+// queryDamage asks for the screen's size and for the damage, which it records in dirty.
+func (cp *Capture) queryDamage() (w, h int, drawn bool, err error) {
 	cp.c.wire.cork()
-	t := cp.damage.take()
+	t := cp.damage.request()
 	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
 	_ = cp.c.wire.uncork() // the replies have the error
 	clear(cp.dirty)
@@ -258,7 +258,7 @@ func (cp *Capture) mostlyDirty() bool {
 // fetch gets the dirty bands, or the whole screen, into the segment, and the size of the
 // screen. torn means that the bands may not fit the rest, because a client drew meanwhile.
 func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
-	var t taking
+	var t damageRequest
 	if whole {
 		for i := range cp.dirty {
 			cp.dirty[i] = true
@@ -270,7 +270,7 @@ func (cp *Capture) fetch(whole bool) (w, h int, torn bool, err error) {
 		cp.pending = append(cp.pending, cp.c.request(cp.seg, cp.segment, top, cp.w, bottom-top))
 	}
 	if !whole {
-		t = cp.damage.take()
+		t = cp.damage.request()
 	}
 	geometry := xproto.GetGeometry(cp.c.x, xproto.Drawable(cp.c.root))
 	_ = cp.c.wire.uncork() // the replies have the error

@@ -15,7 +15,7 @@ import (
 type damageWatch struct {
 	c      *Conn
 	id     damage.Damage
-	region xfixes.Region // receives what take takes; reused
+	region xfixes.Region // receives the damage of a request; reused
 	remove func()        // of the event handler
 
 	mu     sync.Mutex // guards what follows
@@ -99,17 +99,17 @@ func (d *damageWatch) announce(seq uint16, isDamage bool) {
 // before compares the sequence numbers of requests that are close together.
 func before(a, b uint16) bool { return int16(a-b) < 0 }
 
-// taking is a request for the damage that is under way.
-type taking struct {
+// damageRequest is a request for the damage whose answer has not been read.
+type damageRequest struct {
 	events uint // handled when it was sent
 	seq    uint16
 	region xfixes.FetchRegionCookie
 }
 
-// take asks for the damage since the last take.
-func (d *damageWatch) take() taking {
+// request asks for the damage since the last request.
+func (d *damageWatch) request() damageRequest {
 	d.mu.Lock()
-	t := taking{events: d.events}
+	t := damageRequest{events: d.events}
 	d.mu.Unlock()
 	t.seq = damage.Subtract(d.c.x, d.id, 0, d.region).Sequence
 	t.region = xfixes.FetchRegion(d.c.x, d.region)
@@ -118,7 +118,7 @@ func (d *damageWatch) take() taking {
 
 // wait reports whether there is damage, and calls mark, unless it is nil, with the rows of
 // each damaged rectangle.
-func (d *damageWatch) wait(t taking, mark func(top, bottom int)) (dirty bool, err error) {
+func (d *damageWatch) wait(t damageRequest, mark func(top, bottom int)) (dirty bool, err error) {
 	// The raw reply of XFIXES FetchRegion: a header of 32 bytes, then
 	// rectangles of 8.
 	reply, err := t.region.Cookie.Reply()
@@ -127,7 +127,7 @@ func (d *damageWatch) wait(t taking, mark func(top, bottom int)) (dirty bool, er
 	}
 	rects := reply[32:]
 	dirty = len(rects) >= 8
-	d.taken(t, dirty)
+	d.renew(t, dirty)
 	for ; mark != nil && len(rects) >= 8; rects = rects[8:] {
 		y := int(int16(xgb.Get16(rects[2:])))
 		mark(y, y+int(xgb.Get16(rects[6:])))
@@ -135,9 +135,9 @@ func (d *damageWatch) wait(t taking, mark func(top, bottom int)) (dirty bool, er
 	return dirty, nil
 }
 
-// taken makes a new channel, unless the event of newer damage was handled already. If the
+// renew makes a new channel, unless the event of newer damage was handled already. If the
 // event of the taken damage has not come yet, it closes the old channel.
-func (d *damageWatch) taken(t taking, dirty bool) {
+func (d *damageWatch) renew(t damageRequest, dirty bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	newer := d.events != t.events && !before(d.last, t.seq)
@@ -152,7 +152,7 @@ func (d *damageWatch) taken(t taking, dirty bool) {
 	d.wake = make(chan struct{})
 }
 
-// damaged returns a channel that is closed at the first damage after the last take.
+// damaged returns a channel that is closed at the first damage after the last request.
 func (d *damageWatch) damaged() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

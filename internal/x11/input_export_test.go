@@ -45,4 +45,4 @@ func (in *Input) ProcessOf(win xproto.Window) int {
 }
 
 // Waited says whether keys waited for a program to want the keys of a window, and it did not.
-func (in *Input) Waited(win xproto.Window) bool { return in.programs.IsMute(win) }
+func (in *Input) Waited(win xproto.Window) bool { return in.programs.HasNoListener(win) }

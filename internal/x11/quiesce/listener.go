@@ -39,7 +39,7 @@ func (t *Tracker) Unheard() (xproto.Window, error) {
 	case err != nil:
 		return 0, err
 	case wanted:
-		t.mute.note(t.focus, false)
+		t.withoutListener.record(t.focus, false)
 		return 0, nil
 	}
 	return t.focus, nil
@@ -52,14 +52,14 @@ func (t *Tracker) Unheard() (xproto.Window, error) {
 // windows answer pings ask before they show a window, and many of them in a way that
 // other clients cannot see (X Input Extension 2, XISelectEvents).
 func (t *Tracker) AwaitListener(ctx context.Context, win xproto.Window) error {
-	err := within(ctx, t.mute.limit(win, takeLimit), func(ctx context.Context) error {
+	err := within(ctx, t.withoutListener.limit(win, takeLimit), func(ctx context.Context) error {
 		return t.display.poll(ctx, func() (bool, error) { return t.tree.wantsKeys(win) })
 	})
 	if ctx.Err() == nil {
-		t.mute.note(win, err != nil)
+		t.withoutListener.record(win, err != nil)
 	}
-	return t.goOn(ctx, win, err)
+	return t.fatal(ctx, win, err)
 }
 
-// IsMute reports whether the last AwaitListener for a window ran out of time.
-func (t *Tracker) IsMute(win xproto.Window) bool { return t.mute.has(win) }
+// HasNoListener reports whether the last AwaitListener for a window ran out of time.
+func (t *Tracker) HasNoListener(win xproto.Window) bool { return t.withoutListener.has(win) }

@@ -37,9 +37,10 @@ type Tracker struct {
 	manager   *Manager    // nil: keys wait for no window manager
 	clipboard Clipboard   // nil: there is none
 	pongs     chan uint32 // tokens of answers
-	mute      unresponsive
-	slow      unresponsive
-	token     uint32 // of the last ping
+	token     uint32      // of the last ping
+
+	withoutListener unresponsive // no program asked for their keys
+	withoutAnswer   unresponsive // their programs did not handle input
 
 	pressed     int  // buttons that the window manager may not have handled
 	managerHung bool // it did not answer the last question
@@ -92,8 +93,8 @@ func (t *Tracker) Acted(win xproto.Window) {
 // Shown has the next Quiesce wait for the program of a new window, which may not be ready
 // for input.
 func (t *Tracker) Shown(win xproto.Window) {
-	t.slow.note(win, false)
-	t.mute.note(win, false)
+	t.withoutAnswer.record(win, false)
+	t.withoutListener.record(win, false)
 	t.Acted(win)
 }
 
@@ -181,7 +182,7 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep 
 	if err == nil {
 		return app, nil
 	}
-	return nil, t.goOn(ctx, top, err)
+	return nil, t.fatal(ctx, top, err)
 }
 
 // waitApplication waits until an application sleeps, because it may not answer pings, or may
@@ -211,17 +212,18 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 }
 
 // limited calls f with a context that ends after limit, or earlier if the last wait for the
-// window ran out of time. It reports whether f returned nil. The error is that of goOn.
+// window ran out of time. It reports whether f returned nil. The error is the one of fatal.
 func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
-	err := within(ctx, t.slow.limit(win, limit), f)
+	err := within(ctx, t.withoutAnswer.limit(win, limit), f)
 	if ctx.Err() == nil {
-		t.slow.note(win, err != nil)
+		t.withoutAnswer.record(win, err != nil)
 	}
-	return err == nil, t.goOn(ctx, win, err)
+	return err == nil, t.fatal(ctx, win, err)
 }
 
-// goOn returns the error of ctx or of the connection. Input goes on after other errors.
-func (t *Tracker) goOn(ctx context.Context, win xproto.Window, err error) error {
+// fatal returns the error of ctx or of the connection. After another error, which it logs,
+// the caller sends its input anyway, and fatal returns nil.
+func (t *Tracker) fatal(ctx context.Context, win xproto.Window, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -253,7 +255,7 @@ func (u *unresponsive) limit(win xproto.Window, first time.Duration) time.Durati
 	return first
 }
 
-func (u *unresponsive) note(win xproto.Window, ranOut bool) {
+func (u *unresponsive) record(win xproto.Window, ranOut bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !ranOut {
