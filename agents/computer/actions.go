@@ -59,11 +59,11 @@ func (s *Server) do(ctx context.Context, name string, in *input) (outcome, error
 	case in.Actions != nil:
 		return s.batch(ctx, in.Actions)
 	}
-	return s.one(ctx, in)
+	return s.act(ctx, in)
 }
 
-// one executes the action that an input names.
-func (s *Server) one(ctx context.Context, in *input) (outcome, error) {
+// act executes the action that an input names.
+func (s *Server) act(ctx context.Context, in *input) (outcome, error) {
 	name := in.Action
 	if name == "" {
 		name = in.Type
@@ -98,7 +98,7 @@ func (s *Server) batch(ctx context.Context, list []json.RawMessage) (outcome, er
 	var texts []string
 	size := 0
 	for i, in := range inputs {
-		done, err := s.one(ctx, in)
+		done, err := s.act(ctx, in)
 		if size += len(done.text); err == nil && size > maxText {
 			err = badf("the texts of all actions have more than %d bytes", maxText)
 		}
@@ -116,7 +116,7 @@ func (s *Server) batch(ctx context.Context, list []json.RawMessage) (outcome, er
 // place returns the position of a pointer action and its observation, or nil and "" if the
 // action is at the pointer's position.
 func (s *Server) place(ctx context.Context, in *input) (*desktop.Point, string, error) {
-	p, err := in.at()
+	p, err := in.position()
 	if p == nil || err != nil {
 		return nil, "", err
 	}
@@ -143,14 +143,14 @@ func clicks(button desktop.Button, count int) action {
 		if err != nil {
 			return outcome{}, err
 		}
-		c := desktop.Click{At: at, Button: button, Count: count, Modifiers: in.held(), Observation: observation}
+		c := desktop.Click{At: at, Button: button, Count: count, Modifiers: in.modifiers(), Observation: observation}
 		if c.Button == "" {
 			c.Button = in.button()
 		}
 		if c.Count == 0 {
 			c.Count = 1
 			if in.Count != nil {
-				if c.Count, err = whole("count", *in.Count); err != nil || c.Count < 1 || c.Count > 100 {
+				if c.Count, err = integer("count", *in.Count); err != nil || c.Count < 1 || c.Count > 100 {
 					return outcome{}, badf("count: must be a whole number from 1 to 100, and is %v", *in.Count)
 				}
 			}
@@ -176,7 +176,7 @@ func buttons(down bool) action {
 		if err != nil {
 			return outcome{}, err
 		}
-		b := desktop.ButtonPress{At: at, Button: in.button(), Modifiers: in.held(), Observation: observation}
+		b := desktop.ButtonPress{At: at, Button: in.button(), Modifiers: in.modifiers(), Observation: observation}
 		if down {
 			_, err = s.desk.ButtonDown(ctx, b)
 			return outcome{text: fmt.Sprintf("The button is down %s. left_mouse_up releases it.", where(at)), acted: true}, err
@@ -194,14 +194,14 @@ func (s *Server) move(ctx context.Context, in *input) (outcome, error) {
 	case at == nil:
 		return outcome{}, badf("coordinate: is missing; give [x, y] in pixels of the screenshot")
 	}
-	_, err = s.desk.Move(ctx, desktop.Move{At: *at, Modifiers: in.held(), Observation: observation})
+	_, err = s.desk.Move(ctx, desktop.Move{At: *at, Modifiers: in.modifiers(), Observation: observation})
 	return outcome{text: fmt.Sprintf("The pointer is %s.", where(at)), acted: true}, err
 }
 
 func (s *Server) drag(ctx context.Context, in *input) (outcome, error) {
 	path := in.Path
 	if path == nil {
-		end, err := in.at()
+		end, err := in.position()
 		switch {
 		case err != nil:
 			return outcome{}, err
@@ -219,7 +219,7 @@ func (s *Server) drag(ctx context.Context, in *input) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	d := desktop.Drag{Button: in.button(), Modifiers: in.held(), Observation: of.ID}
+	d := desktop.Drag{Button: in.button(), Modifiers: in.modifiers(), Observation: of.ID}
 	for i, p := range path {
 		field := fmt.Sprintf("path[%d]", i)
 		if in.Path == nil {
@@ -244,14 +244,14 @@ func (s *Server) scroll(ctx context.Context, in *input) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	w := desktop.Scroll{At: at, Modifiers: in.held(), Observation: observation}
+	w := desktop.Scroll{At: at, Modifiers: in.modifiers(), Observation: observation}
 	switch {
 	case in.Direction != "":
 		amount := 3.0
 		if in.Amount != nil {
 			amount = *in.Amount
 		}
-		n, err := whole("scroll_amount", amount)
+		n, err := integer("scroll_amount", amount)
 		if err != nil || n < 1 || n > 1000 {
 			return outcome{}, badf("scroll_amount: must be a whole number of clicks of the wheel from 1 to 1000, and is %v", amount)
 		}

@@ -151,23 +151,23 @@ func (k *keys) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// whole converts a number without a fraction.
-func whole(field string, v float64) (int, error) {
+// integer converts a number without a fraction.
+func integer(field string, v float64) (int, error) {
 	if v != math.Trunc(v) || math.Abs(v) > 1<<20 {
 		return 0, badf("%s: must be a whole number of pixels in the screenshot, and is %v", field, v)
 	}
 	return int(v), nil
 }
 
-// whole converts both numbers.
-func (p pair) whole(field string) (x, y int, err error) {
-	x, errX := whole(field, p.X)
-	y, errY := whole(field, p.Y)
+// integers converts both numbers.
+func (p pair) integers(field string) (x, y int, err error) {
+	x, errX := integer(field, p.X)
+	y, errY := integer(field, p.Y)
 	return x, y, cmp.Or(errX, errY)
 }
 
-// at returns the position of a pointer action, or nil if there is none.
-func (in *input) at() (*pair, error) {
+// position returns the position of a pointer action, or nil if there is none.
+func (in *input) position() (*pair, error) {
 	switch {
 	case in.Coordinate != nil:
 		return in.Coordinate, nil
@@ -179,9 +179,9 @@ func (in *input) at() (*pair, error) {
 	return &pair{*in.X, *in.Y}, nil
 }
 
-// held returns the modifiers to hold during a pointer action, from "ctrl+shift" in text or
+// modifiers returns the modifiers to hold during a pointer action, from "ctrl+shift" in text or
 // modifiers, or from a list.
-func (in *input) held() []string {
+func (in *input) modifiers() []string {
 	all := append([]string(in.Modifiers), in.Keys...)
 	if in.Text != nil && *in.Text != "" {
 		all = append(all, *in.Text)

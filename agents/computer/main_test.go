@@ -21,7 +21,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// limit is how long anything may take that takes no time.
+// limit bounds the wait for anything that is fast.
 const limit = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -77,7 +77,7 @@ func connectTo(t *testing.T, transport mcp.Transport) *agent {
 	return &agent{t, session}
 }
 
-// answer is what a tool said.
+// answer is the result of a tool.
 type answer struct {
 	text   string
 	image  image.Image // nil: none
@@ -107,26 +107,26 @@ func (a *agent) call(tool string, arguments args) answer {
 			}
 			got.bytes = len(c.Data)
 			if c.MIMEType != "image/"+got.format {
-				a.t.Errorf("%s is called %s", got.format, c.MIMEType)
+				a.t.Errorf("%s has the type %s", got.format, c.MIMEType)
 			}
 		}
 	}
 	return got
 }
 
-// must is call for what has to work and answer with a screenshot, unless the
-// arguments say that it shall not.
+// must is like call but fails the test if the call fails, or if it has no screenshot though
+// the arguments do not exclude it.
 func (a *agent) must(tool string, arguments args) answer {
 	a.t.Helper()
 	got := a.call(tool, arguments)
-	_, told := arguments["screenshot"]
-	if got.failed || (got.image == nil) != told {
+	_, excluded := arguments["screenshot"]
+	if got.failed || (got.image == nil) != excluded {
 		a.t.Fatalf("%s %v: failed %v, image %v: %s", tool, arguments, got.failed, got.image != nil, got.text)
 	}
 	return got
 }
 
-// pointer is where the pointer is on the screen.
+// pointer returns the position of the pointer on the screen.
 func pointer(t *testing.T, d *desktop.Desktop) desktop.Point {
 	t.Helper()
 	p, err := d.Pointer(t.Context())
@@ -171,23 +171,24 @@ func poll(t *testing.T, f func() error) {
 	}
 }
 
+// wants checks that a result has a text.
 func wants(t *testing.T, got answer, part string) {
 	t.Helper()
 	if !strings.Contains(got.text, part) {
-		t.Errorf("%q does not say %q", got.text, part)
+		t.Errorf("%q does not contain %q", got.text, part)
 	}
 }
 
-// refuses calls a tool that must fail and say that.
+// refuses calls a tool and checks that it fails with a text.
 func (a *agent) refuses(tool string, arguments args, part string) {
 	a.t.Helper()
 	got := a.call(tool, arguments)
 	if !got.failed || !strings.Contains(got.text, part) {
-		a.t.Errorf("%s %v: failed %v: %q does not say %q", tool, arguments, got.failed, got.text, part)
+		a.t.Errorf("%s %v: failed %v: %q does not contain %q", tool, arguments, got.failed, got.text, part)
 	}
 }
 
-// raw posts a body as no SDK would.
+// raw sends a request that the SDK would not send.
 func raw(t *testing.T, h http.Handler, method, body string, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, "http://example.com/mcp", strings.NewReader(body))
@@ -201,7 +202,7 @@ func raw(t *testing.T, h http.Handler, method, body string, change func(*http.Re
 	return w
 }
 
-// listen listens at an address that was just given up.
+// listen listens at an address that was just released.
 func listen(t *testing.T, address string) (l net.Listener, err error) {
 	t.Helper()
 	poll(t, func() error {

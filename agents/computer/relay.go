@@ -45,7 +45,7 @@ func (r Relay) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) er
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.AddReceivingMiddleware(p.receive)
-	return ended(s.Run(ctx, stdio{in, out}))
+	return ignoreEOF(s.Run(ctx, stdio{in, out}))
 }
 
 // Codes of the SDK's errors about the connection (its internal/jsonrpc2, wire.go). All
@@ -77,9 +77,8 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if result, err = forward(ctx, session, req); err == nil {
 				return result, nil
 			}
-			var told *jsonrpc.Error
-			if errors.As(err, &told) && (told.Code < lastOwnCode || told.Code > firstOwnCode) {
-				return nil, told
+			if failure, ok := errors.AsType[*jsonrpc.Error](err); ok && (failure.Code < lastOwnCode || failure.Code > firstOwnCode) {
+				return nil, failure
 			}
 			p.drop(session) // the next call connects again
 		}

@@ -204,11 +204,11 @@ func withRequest(ctx context.Context) (_ context.Context, stop func()) {
 // returns nil. At the end of ctx it returns the error of ctx. It closes in and out. It
 // answers a line that is not a message with an error.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	return ended(s.mcp.Run(ctx, stdio{in, out}))
+	return ignoreEOF(s.mcp.Run(ctx, stdio{in, out}))
 }
 
-// ended returns nil for the end of the input.
-func ended(err error) error {
+// ignoreEOF returns nil for the end of the input.
+func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

@@ -28,7 +28,7 @@ type stdio struct {
 const lastAnswers = 4 * time.Second
 
 func (s stdio) Connect(ctx context.Context) (mcp.Connection, error) {
-	out := &wholeWriter{WriteCloser: s.out}
+	out := &lockedWriter{WriteCloser: s.out}
 	lines := &messageReader{in: s.in, lines: jsonlines.NewReader(s.in, mcp.DefaultMaxLineLength, nil), out: out}
 	// messageReader has its own limit, which does not end the connection.
 	inner, err := (&mcp.IOTransport{Reader: lines, Writer: out, MaxLineLength: -1}).Connect(ctx)
@@ -99,13 +99,13 @@ func (c *stdioConn) Close() error {
 	return c.Connection.Close()
 }
 
-// wholeWriter lets two goroutines write whole lines.
-type wholeWriter struct {
+// lockedWriter is a writer for several goroutines.
+type lockedWriter struct {
 	io.WriteCloser
 	mu sync.Mutex
 }
 
-func (w *wholeWriter) Write(p []byte) (int, error) {
+func (w *lockedWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.WriteCloser.Write(p)
@@ -178,21 +178,21 @@ func faultOf(line []byte, long *jsonlines.TooLong) *jsonrpc.Error {
 
 // refuse answers a line that is not a message, with its id if it has one.
 func (r *messageReader) refuse(line []byte, fault *jsonrpc.Error) error {
-	var told struct {
+	var request struct {
 		ID any `json:"id"`
 	}
-	if json.Unmarshal(line, &told) != nil {
-		told.ID = nil
+	if json.Unmarshal(line, &request) != nil {
+		request.ID = nil
 	}
-	if id, err := jsonrpc.MakeID(told.ID); err != nil || !id.IsValid() {
-		told.ID = nil
+	if id, err := jsonrpc.MakeID(request.ID); err != nil || !id.IsValid() {
+		request.ID = nil
 	}
 	// The SDK's own encoding leaves out an id that is null.
 	answer, err := json.Marshal(struct {
 		Version string         `json:"jsonrpc"`
 		ID      any            `json:"id"`
 		Error   *jsonrpc.Error `json:"error"`
-	}{"2.0", told.ID, fault})
+	}{"2.0", request.ID, fault})
 	if err != nil {
 		return err
 	}

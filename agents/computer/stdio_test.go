@@ -19,8 +19,8 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
 
-// said is an answer.
-type said struct {
+// response is an answer of the server.
+type response struct {
 	ID, Result json.RawMessage
 	Error      *struct {
 		Code    int
@@ -29,16 +29,16 @@ type said struct {
 }
 
 // answers has the answers by id.
-type answers map[string]said
+type answers map[string]response
 
-// keeper keeps what is written.
-type keeper struct{ bytes.Buffer }
+// output records what is written.
+type output struct{ bytes.Buffer }
 
-func (*keeper) Close() error { return nil }
+func (*output) Close() error { return nil }
 
-// exchange sends all lines together, with the end of input right after them, to a server
-// and to a relay to it, and has each one's answers looked at.
-func exchange(t *testing.T, lines string, look func(*testing.T, answers)) {
+// exchange sends all lines and the end of the input to a server and to its relay, and calls
+// check with the answers of each.
+func exchange(t *testing.T, lines string, check func(*testing.T, answers)) {
 	t.Helper()
 	s, err := NewServer(&checker{t, desktop.Size{Width: 1428, Height: 803}}, Config{})
 	if err != nil {
@@ -50,13 +50,13 @@ func exchange(t *testing.T, lines string, look func(*testing.T, answers)) {
 		"server": s.Run, "relay": Relay{Endpoint: web.URL}.Run,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out keeper
+			var out output
 			if err := run(t.Context(), io.NopCloser(strings.NewReader(hello+lines)), &out); err != nil {
 				t.Fatal(err)
 			}
 			got := answers{}
 			for line := range bytes.SplitSeq(bytes.TrimSpace(out.Bytes()), []byte("\n")) {
-				var a said
+				var a response
 				if err := json.Unmarshal(line, &a); err != nil {
 					t.Fatalf("%v in %q", err, line)
 				}
@@ -65,13 +65,12 @@ func exchange(t *testing.T, lines string, look func(*testing.T, answers)) {
 			if got[`"hello"`].Result == nil {
 				t.Errorf("initialize got no answer: %s", &out)
 			}
-			look(t, got)
+			check(t, got)
 		})
 	}
 }
 
-// TestParamsMissing calls every method without params, with null, and with ones
-// that make no sense.
+// TestParamsMissing calls every method without params and with invalid params.
 func TestParamsMissing(t *testing.T) {
 	methods := []string{
 		"tools/list", "tools/call", "ping", "server/discover", "prompts/list", "prompts/get", "resources/list",
@@ -106,8 +105,8 @@ func TestParamsMissing(t *testing.T) {
 	})
 }
 
-// TestLinesOfNoMessage has lines that are no messages answered, and those around
-// them too.
+// TestLinesOfNoMessage: lines that are not messages are answered with errors, and the lines
+// around them are answered too.
 func TestLinesOfNoMessage(t *testing.T) {
 	for _, c := range []struct {
 		line string

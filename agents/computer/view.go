@@ -130,7 +130,7 @@ func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
 
 // locate checks that a position is in a picture, and converts it.
 func locate(field string, p pair, in desktop.Observation) (desktop.Point, error) {
-	x, y, err := p.whole(field)
+	x, y, err := p.integers(field)
 	if err != nil {
 		return desktop.Point{}, err
 	}
@@ -171,7 +171,7 @@ func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
 	}
 	var edges [4]int
 	for i, v := range in.Region {
-		if edges[i], err = whole("region", v); err != nil {
+		if edges[i], err = integer("region", v); err != nil {
 			return outcome{}, err
 		}
 	}

@@ -107,7 +107,7 @@ func (in *input) window() (desktop.WindowID, error) {
 }
 
 func (s *Server) moveWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
-	p, err := in.at()
+	p, err := in.position()
 	switch {
 	case err != nil:
 		return desktop.Window{}, err
@@ -135,7 +135,7 @@ func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *inpu
 	if err != nil {
 		return desktop.Window{}, err
 	}
-	w, h, err := pair{*in.Width, *in.Height}.whole("width and height")
+	w, h, err := pair{*in.Width, *in.Height}.integers("width and height")
 	if err != nil {
 		return desktop.Window{}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// leaving is a database that others share, and that is away for a while.
+// leaving is a shared database that is unavailable for a while.
 type leaving struct {
 	backend
 
@@ -38,8 +38,8 @@ func (r returned) commit(ctx context.Context) error {
 	return err
 }
 
-// TestBackBeforeItIsSeen: who sees the first commit after the database was away is
-// not told that it is.
+// TestBackBeforeItIsSeen: when the first commit after an absence of the database is visible,
+// the absence has ended.
 func TestBackBeforeItIsSeen(t *testing.T) {
 	t.Parallel()
 	l, err := Open(t.Context(), Config{})

@@ -28,8 +28,7 @@ func said(t *testing.T, l *eventlog.Log) string {
 	return strings.Join(got, " ")
 }
 
-// TestTryCommit: who does not want to wait for Postgres does not, also behind
-// somebody who does.
+// TestTryCommit: TryCommit does not wait for Postgres, also if a Commit waits before it.
 func TestTryCommit(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)
@@ -68,8 +67,8 @@ func TestTryCommit(t *testing.T) {
 	}
 }
 
-// TestUncertain: who is told that a commit is open can wait for it; who comes
-// meanwhile is told that the database is away.
+// TestUncertain: an UncertainError can wait for the outcome of its commit. Other commits get
+// ErrUnavailable meanwhile.
 func TestUncertain(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]testpostgres.Cut{"before": testpostgres.Before, "after": testpostgres.After} {

@@ -16,11 +16,9 @@ type querier interface {
 type transaction interface {
 	querier
 
-	// exec runs statements, in one round trip with Postgres.
-	exec(ctx context.Context, all []statement) error
-
-	// changed runs a statement and returns how many rows it changed.
-	changed(ctx context.Context, s statement) (int64, error)
+	// exec runs statements, in one round trip with Postgres. When they are committed, other
+	// servers are notified of the streams. It must be called before commit.
+	exec(ctx context.Context, all []statement, streams []string) error
 
 	// position finds a stream, makes it if it does not exist, and keeps other
 	// servers from appending to it until the end of the transaction. Without wait it
@@ -30,10 +28,6 @@ type transaction interface {
 	// lock keeps other servers away from a record until the end of the transaction.
 	// Without wait it returns errTaken if another server has the record.
 	lock(ctx context.Context, kind, id string, wait bool) error
-
-	// finish runs the last statements, and lets other servers know, once that
-	// is committed, which streams have grown.
-	finish(ctx context.Context, all []statement, streams []string) error
 
 	// commit commits the transaction. If the connection breaks meanwhile, it finds
 	// out whether the transaction was committed, and tries that until ctx ends.

@@ -158,7 +158,7 @@ func (b *commitBatch) fill(ctx context.Context, g *group) error {
 			return err
 		}
 	}
-	if err := g.tx.finish(ctx, g.statements(), g.streams()); err != nil {
+	if err := g.tx.exec(ctx, g.statements(), g.streams()); err != nil {
 		return err
 	}
 	// The database answers: a caller that sees what is committed next is not told

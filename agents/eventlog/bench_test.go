@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// message is like most of what agents send.
+// message is like most messages of agents.
 var message = bytes.Repeat([]byte(`{"jsonrpc":"2.0","method":"session/update"}`), 7)[:280]
 
 var modes = []struct {
@@ -22,7 +22,7 @@ var modes = []struct {
 	mode eventlog.Mode
 }{{"full", eventlog.Full}, {"normal", eventlog.Normal}}
 
-// BenchmarkCommit is the time until one writer has its event acknowledged.
+// BenchmarkCommit measures a commit of one event by one writer.
 func BenchmarkCommit(b *testing.B) {
 	for _, m := range modes {
 		b.Run(m.name, func(b *testing.B) {
@@ -39,8 +39,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkTenSessions is what ten sessions commit at once, each waiting for
-// its own.
+// BenchmarkTenSessions measures ten concurrent writers.
 func BenchmarkTenSessions(b *testing.B) {
 	for _, m := range modes {
 		b.Run(m.name, func(b *testing.B) {
@@ -81,7 +80,7 @@ func commit(b *testing.B, l *eventlog.Log, stream string, n int) {
 	}
 }
 
-// BenchmarkPostgres is as BenchmarkTenSessions, with Postgres on this machine.
+// BenchmarkPostgres is like BenchmarkTenSessions with Postgres on this machine.
 func BenchmarkPostgres(b *testing.B) {
 	for _, m := range modes {
 		b.Run(m.name, func(b *testing.B) {
@@ -91,8 +90,7 @@ func BenchmarkPostgres(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what the heap has more after many events than before: as
-// much as Config.Memory lets it.
+// BenchmarkMemory measures how much the heap grows with many events. Config.Memory bounds it.
 func BenchmarkMemory(b *testing.B) {
 	l := open(b, eventlog.Config{DSN: file(b), Synchronous: eventlog.Normal, Memory: 4 << 20})
 	heap := func() float64 {
@@ -109,8 +107,8 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(100*b.N), "events")
 }
 
-// BenchmarkFollowers is how long after its acknowledgement the last of 99
-// followers has an event, with another one that has stalled.
+// BenchmarkFollowers measures the time from a commit until the last of 99 followers has its
+// event. Another follower has stalled.
 func BenchmarkFollowers(b *testing.B) {
 	l := open(b, eventlog.Config{DSN: file(b)})
 	acknowledged := make([]int64, b.N+1) // by sequence
@@ -181,7 +179,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	})
 }
 
-// BenchmarkPicture commits messages with a screenshot of 3 MB, a new one each.
+// BenchmarkPicture commits messages with different screenshots of 3 MB.
 func BenchmarkPicture(b *testing.B) {
 	l := open(b, eventlog.Config{DSN: file(b)})
 	payload := append([]byte(`{"data":"`), picture(3<<20)...)

@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// errorLog keeps what a Logger gets at the level ERROR.
+// errorLog records the messages of a Logger at the level ERROR.
 type errorLog struct{ testlog.Buffer }
 
 func (e *errorLog) logger() *slog.Logger {
@@ -58,8 +58,8 @@ func copyFiles(t testing.TB, from string) string {
 	return to
 }
 
-// TestMissingDatabase checks that a log whose database is gone is refused and
-// left as it is, while its -wal file is there.
+// TestMissingDatabase checks that Open refuses and does not change a log with a -wal file but
+// without its database.
 func TestMissingDatabase(t *testing.T) {
 	t.Parallel()
 	path := file(t)
@@ -100,9 +100,8 @@ func TestMissingDatabase(t *testing.T) {
 	open(t, eventlog.Config{DSN: unused}) // an empty file holds nothing
 }
 
-// TestDamagedJournal checks that transactions behind damage in the -wal file are
-// reported, with a copy of the file. A last transaction that was not written to
-// its end is no damage.
+// TestDamagedJournal checks that transactions after damage in the -wal file are reported,
+// with a copy of the file. An incomplete last transaction is not damage.
 func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
 	path := file(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// picture is the base64 of n bytes of noise, the same each time.
+// picture returns the base64 of n bytes of noise, which are always the same.
 func picture(n int) []byte {
 	data := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{1, 2, 3})
@@ -25,8 +25,7 @@ func message1(data []byte) []byte {
 	return slices.Concat([]byte(`{"type":"image","data":"data:image/png;base64,`), data, []byte(`"}`))
 }
 
-// TestPayloadsAreExact: whatever a payload is, it comes back from the database
-// as it was.
+// TestPayloadsAreExact: payloads are read exactly as they were appended.
 func TestPayloadsAreExact(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
@@ -67,7 +66,8 @@ func TestPayloadsAreExact(t *testing.T) {
 	}
 }
 
-// TestPicturesAreStoredOnce, and go with the last event that has them.
+// TestPicturesAreStoredOnce: equal pictures are stored once, and removed with the last event
+// that has them.
 func TestPicturesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	path := file(t)
@@ -102,7 +102,7 @@ func TestPicturesAreStoredOnce(t *testing.T) {
 	})
 }
 
-// TestTamperedPayload: a row that does not fit is damage, and not a panic.
+// TestTamperedPayload: an invalid row is a CorruptError.
 func TestTamperedPayload(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
@@ -129,7 +129,7 @@ func TestTamperedPayload(t *testing.T) {
 	}
 }
 
-// FuzzPayload: what is stored comes back, wherever base64 begins and ends.
+// FuzzPayload: payloads are read as they were stored, with base64 at any place.
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`{"data":"`), 65536, 0, []byte("=="), 65537, []byte(`"}`))
 	f.Add([]byte("x"), 70000, 3, []byte(`"`), 200000, []byte("===="))

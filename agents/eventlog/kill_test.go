@@ -22,8 +22,8 @@ const (
 	victimSessions = 8
 )
 
-// victim is a process that commits to a log until it is killed, and prints what
-// was acknowledged.
+// victim is a process that commits to a log until it is killed, and prints the
+// acknowledged commits.
 func victim(dsn string) {
 	mode, _ := strconv.Atoi(os.Getenv(victimSync))
 	l, err := eventlog.Open(context.Background(), eventlog.Config{DSN: dsn, Synchronous: eventlog.Mode(mode)})
@@ -58,8 +58,8 @@ func victim(dsn string) {
 	wg.Wait()
 }
 
-// TestKill: whenever the process is killed, what it acknowledged is there,
-// once, and what it did at once is there as a whole.
+// TestKill: after a process was killed at any time, the log has each acknowledged commit
+// once, and no commit in part.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -86,8 +86,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killOnce runs a victim until it has acknowledged some random number of
-// commits.
+// killOnce runs a victim until it has acknowledged a random number of commits.
 func killOnce(t *testing.T, dsn string, mode eventlog.Mode, acked map[int64]string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// databases are what most tests run with.
+// databases has the DSNs of the databases with which most tests run.
 var databases = map[string]func(testing.TB) string{
 	"memory":   func(testing.TB) string { return "" },
 	"sqlite":   file,
@@ -285,8 +285,8 @@ func TestInvalidEvents(t *testing.T) {
 	}))
 }
 
-// TestCloseUnderWay: a call that runs during Close returns its result or ErrClosed, and
-// what was committed before is there.
+// TestCloseUnderWay: a call that runs during Close returns its result or ErrClosed, and the
+// log has all earlier commits.
 func TestCloseUnderWay(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
@@ -337,8 +337,8 @@ func TestCloseUnderWay(t *testing.T) {
 	}
 }
 
-// TestEndedInCommit: a function that ends its caller's goroutine, as t.Fatal
-// does, leaves nothing behind.
+// TestEndedInCommit: a function that ends its caller's goroutine, like t.Fatal, commits
+// nothing and blocks no other commit.
 func TestEndedInCommit(t *testing.T) {
 	t.Parallel()
 	l := open(t, eventlog.Config{DSN: file(t)})

@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// limit is how long anything may take that takes no time.
+// limit bounds the wait for anything that is fast.
 const limit = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -118,7 +118,7 @@ func readAll(t testing.TB, l *eventlog.Log, stream string) (all []eventlog.Event
 	}
 }
 
-// sameEvents compares payloads at once, and not byte by byte.
+// sameEvents compares events. Comparing payloads with cmp byte by byte is slow.
 func sameEvents(t testing.TB, what string, want, got []eventlog.Event) {
 	t.Helper()
 	if len(want) != len(got) {

@@ -23,7 +23,7 @@ func many(t testing.TB, l *eventlog.Log, stream string, n int) (last int64) {
 	return last
 }
 
-// numbers checks that the event after each number is the one that has the next.
+// numbers checks that a read after each number returns the event with the next number.
 func numbers(t testing.TB, l *eventlog.Log, stream string, n int, from int64) {
 	t.Helper()
 	end := int64(0)
@@ -42,8 +42,8 @@ func numbers(t testing.TB, l *eventlog.Log, stream string, n int, from int64) {
 	}
 }
 
-// TestAppendMany: an event that stands for several is found by each of their
-// numbers, in memory and in the database.
+// TestAppendMany: an event with several numbers is found by each of them, in memory and in
+// the database.
 func TestAppendMany(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -72,7 +72,7 @@ func TestAppendMany(t *testing.T) {
 	}
 }
 
-// TestAppendManyRefuses what takes no number.
+// TestAppendManyRefuses: an event must take a number.
 func TestAppendManyRefuses(t *testing.T) {
 	t.Parallel()
 	l := open(t, eventlog.Config{})
@@ -85,7 +85,7 @@ func TestAppendManyRefuses(t *testing.T) {
 	}
 }
 
-// TestRetentionOfMany counts the events that one stands for.
+// TestRetentionOfMany: retention counts all numbers of an event.
 func TestRetentionOfMany(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -107,7 +107,7 @@ func TestRetentionOfMany(t *testing.T) {
 	}
 }
 
-// TestGrown: who commits is told what has grown, and how far.
+// TestGrown: Config.Grown gets each stream that was appended to, with both positions.
 func TestGrown(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestIdleStreamsLeaveMemory, and with them the timer that looks for them.
+// TestIdleStreamsLeaveMemory: idle streams are dropped, and the timer stops with the last.
 func TestIdleStreamsLeaveMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestIdleStreamsLeaveMemory(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded, whatever the number and the size of the streams.
+// TestMemoryIsBounded: memory is bounded for any number and size of streams.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newStreams(1 << 20)
@@ -53,7 +53,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if int64(total) != m.bytes.Load() || total < 1<<19 {
 		t.Errorf("%d bytes, %d are counted", total, m.bytes.Load())
 	}
-	// One stream alone, and one event that is larger than everything.
+	// One stream alone, and an event that is larger than the limit.
 	for i := range 2 * tailEvents {
 		m.publish("one", 1, int64(i), []Event{{Seq: int64(i + 1), Payload: []byte("x")}})
 	}

@@ -36,8 +36,8 @@ func follow(t testing.TB, l *eventlog.Log, stream string, n int64) (payloads []s
 	return payloads
 }
 
-// TestSharedDatabase: two servers append to the same streams, and the followers
-// of both see everything in the same order.
+// TestSharedDatabase: two servers append to the same streams, and the followers of both
+// get all events in the same order.
 func TestSharedDatabase(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
@@ -52,7 +52,7 @@ func TestSharedDatabase(t *testing.T) {
 		for w := range 2 {
 			wg.Go(func() {
 				for n := range each {
-					// In different orders, so that the servers get in each other's way.
+					// In different orders, so that the transactions conflict.
 					streams := []string{"s", fmt.Sprint("t", n%5)}
 					if i == 1 {
 						streams[0], streams[1] = streams[1], streams[0]
@@ -88,10 +88,8 @@ func TestSharedDatabase(t *testing.T) {
 	}
 }
 
-// TestImportElsewhere: what one server imports, followers at the other one see.
-// TestGroupsOfServers: two servers have callers who write to the same two
-// streams in the opposite order. Neither waits for the other with something in
-// its hands, so that no transaction is given up.
+// TestGroupsOfServers: callers of two servers write to the same two streams in opposite
+// orders. No transaction that has a lock waits for another, so there is no deadlock.
 func TestGroupsOfServers(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
@@ -203,8 +201,8 @@ func TestPostgresSchemas(t *testing.T) {
 	}
 }
 
-// TestPostgresGone: while it is away, who cannot wait is told so, and who can
-// does; nothing is lost or doubled.
+// TestPostgresGone: while Postgres is away, commits without time fail and others wait. No
+// event is lost or duplicated.
 func TestPostgresGone(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Start(t)
@@ -249,9 +247,8 @@ func TestPostgresGone(t *testing.T) {
 	}
 }
 
-// TestPostgresCrashes: writers go on while it crashes, again and again, and all
-// connections are cut. What was said to be committed is there, once; what was
-// said not to be is not.
+// TestPostgresCrashes: Postgres crashes and connections break while writers commit. The log
+// has each acknowledged commit once, and no refused commit.
 func TestPostgresCrashes(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Start(t)
@@ -276,7 +273,7 @@ func TestPostgresCrashes(t *testing.T) {
 			}
 		})
 	}
-	// progress waits until commits are being made again.
+	// progress waits until commits succeed again.
 	progress := func() {
 		from := commits.Load()
 		poll(t, func() error {

@@ -70,8 +70,7 @@ func (q postgresQuerier) explain(ctx context.Context, err error) error {
 type postgresTx struct {
 	db     *postgresDB
 	conn   *pgx.Conn
-	id     string // of the transaction, for status
-	hasID  bool   // id was read; it is "" if nothing was written
+	id     string // of the transaction, for status; empty: it has written nothing
 	closed bool
 }
 
@@ -91,27 +90,6 @@ func (db *postgresDB) begin(ctx context.Context) (transaction, error) {
 
 func (tx *postgresTx) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
 	return tx.db.explainWriter(postgresQuerier{tx.db, tx.conn}.query(ctx, s, f))
-}
-
-// exec sends all statements at once.
-func (tx *postgresTx) exec(ctx context.Context, all []statement) error {
-	if len(all) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	batch := new(pgx.Batch)
-	for _, s := range all {
-		batch.Queue(s.sql, s.args...)
-	}
-	return tx.db.explainWriter(tx.conn.SendBatch(ctx, batch).Close())
-}
-
-func (tx *postgresTx) changed(ctx context.Context, s statement) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	tag, err := tx.conn.Exec(ctx, s.sql, s.args...)
-	return tag.RowsAffected(), tx.db.explainWriter(err)
 }
 
 // position locks the stream's row. The next transaction that appends to the stream, of any
@@ -167,13 +145,15 @@ func (tx *postgresTx) lock(ctx context.Context, kind, id string, wait bool) erro
 		}
 		return errTaken
 	}
-	_, err := tx.changed(ctx, statement{"select pg_advisory_xact_lock(hashtextextended($1, 0))", []any{tx.db.key(kind, id)}})
-	return err
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	_, err := tx.conn.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", tx.db.key(kind, id))
+	return tx.db.explainWriter(err)
 }
 
-// finish sends the statements, the notifications for other servers, and the query for the
-// transaction's number in one round trip.
-func (tx *postgresTx) finish(ctx context.Context, all []statement, streams []string) error {
+// exec sends the statements, the notifications for other servers, and the query for the
+// transaction's id in one round trip.
+func (tx *postgresTx) exec(ctx context.Context, all []statement, streams []string) error {
 	if len(streams) > maxNotified {
 		streams = []string{""}
 	}
@@ -186,25 +166,15 @@ func (tx *postgresTx) finish(ctx context.Context, all []statement, streams []str
 	for _, s := range streams {
 		batch.Queue("select pg_notify($1, $2)", tx.db.channel(), tx.db.instance+" "+s)
 	}
-	batch.Queue(selectNumber).QueryRow(func(row pgx.Row) error { return row.Scan(&tx.id) })
-	err := tx.conn.SendBatch(ctx, batch).Close()
-	tx.hasID = err == nil
-	return tx.db.explainWriter(err)
+	batch.Queue("select coalesce(pg_current_xact_id_if_assigned()::text, '')").QueryRow(func(row pgx.Row) error { return row.Scan(&tx.id) })
+	return tx.db.explainWriter(tx.conn.SendBatch(ctx, batch).Close())
 }
-
-// selectNumber selects "" as long as nothing was written.
-const selectNumber = "select coalesce(pg_current_xact_id_if_assigned()::text, '')"
 
 // commit commits. If the connection breaks meanwhile, it asks Postgres for the outcome as
 // soon as Postgres can be reached.
 func (tx *postgresTx) commit(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	if !tx.hasID {
-		if err := tx.conn.QueryRow(bounded, selectNumber).Scan(&tx.id); err != nil {
-			return tx.db.explainWriter(err)
-		}
-	}
 	tag, err := tx.conn.Exec(bounded, "commit")
 	switch {
 	case err == nil && tag.String() == "ROLLBACK":

@@ -50,7 +50,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// A process that starts is the newest of its server, whatever the clock says.
+// TestStartLife: a process that starts is the newest of its server, whatever the clock shows.
 func TestStartLife(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
@@ -89,7 +89,7 @@ func TestStartLife(t *testing.T) {
 	}
 }
 
-// Agents looks nothing up that takes longer with every process.
+// TestAgentsPlan: the time of Agents does not grow with the number of processes.
 func TestAgentsPlan(t *testing.T) {
 	t.Parallel()
 	dsn := file(t)

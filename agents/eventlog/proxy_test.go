@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// TestBrokenCommit: the connection breaks around a commit. Whether that arrived
-// or not, the event is there once.
+// TestBrokenCommit: the connection breaks before or after a commit. The log has the event
+// once.
 func TestBrokenCommit(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Shared(t)
@@ -30,7 +30,7 @@ func TestBrokenCommit(t *testing.T) {
 	p.CutNext(testpostgres.After)
 	must(t, append1(t.Context(), "third"))
 
-	// Who does not wait until it can be found out is told that it is open.
+	// A caller that does not wait for the outcome gets ErrUncertain.
 	p.RefuseNew()
 	p.CutNext(testpostgres.After)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

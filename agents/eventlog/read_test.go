@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// TestReadYourCommits checks that a read after a commit returns what was committed.
+// TestReadYourCommits checks that a read after a commit returns its event.
 func TestReadYourCommits(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", file(t)} {

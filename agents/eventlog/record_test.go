@@ -161,8 +161,8 @@ func TestOneAnswer(t *testing.T) {
 	}
 }
 
-// TestOneIsToBlame: those who commit with somebody whose records cannot be
-// written are not harmed.
+// TestOneIsToBlame: a job with records that cannot be written does not affect the other jobs
+// of its batch.
 func TestOneIsToBlame(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {

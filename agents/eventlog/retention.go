@@ -166,5 +166,5 @@ func drop(ctx context.Context, tx transaction, stream, upTo int64) error {
 			[]any{h},
 		})
 	}
-	return tx.exec(ctx, all)
+	return tx.exec(ctx, all, nil)
 }

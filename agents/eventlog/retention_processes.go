@@ -36,7 +36,7 @@ func (r *retainer) removeProcesses(ctx context.Context) error {
 		for _, id := range chunk {
 			all = append(all, statement{deleteProcess, []any{id}}, statement{deleteRequests, []any{id}})
 		}
-		err := r.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, all) }})
+		err := r.log.submit(ctx, &job{impatient: true, alone: func(ctx context.Context, tx transaction) error { return tx.exec(ctx, all, nil) }})
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// lived are the processes of some servers, and which of them have to stay.
+// lived has the processes of some servers, and which of them must stay.
 var lived = []struct {
 	id, server, reason string // no reason: it runs
 	stays              bool
@@ -61,7 +61,7 @@ func fillLived(t *testing.T, l *eventlog.Log) {
 	}))
 }
 
-// processesOf are the ids of the processes in a log, and of those whose requests are.
+// processesOf returns the ids of the processes in a log, and of the processes with requests.
 func processesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
 	t.Helper()
 	processes, err := l.Processes(t.Context(), eventlog.ProcessFilter{})
@@ -79,7 +79,7 @@ func processesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
 	return ids, asked
 }
 
-// The records of processes go when nothing needs them any more.
+// TestRetentionOfProcesses: the records of processes that nothing needs are removed.
 func TestRetentionOfProcesses(t *testing.T) {
 	t.Parallel()
 	var all, stay []string

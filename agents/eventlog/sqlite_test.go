@@ -58,7 +58,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestSecrets: what Open takes for a Postgres has a password, and nothing else.
+// TestSecrets: only DSNs of Postgres have secrets.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]int{
@@ -75,7 +75,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestOddPath: names that mean something in a URL.
+// TestOddPath: a path can have the special characters of URLs.
 func TestOddPath(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a?b#c%20d é", "log.db")
@@ -90,7 +90,7 @@ func TestOddPath(t *testing.T) {
 	}
 }
 
-// raw opens a file as another program would.
+// raw opens a file like another program.
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -205,8 +205,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestTornJournal: of a journal that was not written to its end, whole commits
-// remain, those up to some point.
+// TestTornJournal: of an incomplete -wal file, a prefix of the commits remains.
 func TestTornJournal(t *testing.T) {
 	t.Parallel()
 	path := file(t)
@@ -251,7 +250,7 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestDiskFull: everybody is told, what was acknowledged stays, and it goes on
+// TestDiskFull: all callers get ErrFull, acknowledged commits stay, and commits succeed again
 // when there is space.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
@@ -301,8 +300,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestCancelledWait: who gives up while others hold the writer up is not
-// committed.
+// TestCancelledWait: a job whose context ends while the writer is busy is not committed.
 func TestCancelledWait(t *testing.T) {
 	t.Parallel()
 	l := open(t, eventlog.Config{})

@@ -1,9 +1,6 @@
 package eventlog
 
-import (
-	"context"
-	"database/sql"
-)
+import "context"
 
 // sqliteQuerier queries with prepared statements.
 type sqliteQuerier struct {
@@ -45,38 +42,25 @@ func (db *sqliteDB) begin(ctx context.Context) (transaction, error) {
 }
 
 func (tx *sqliteTx) do(ctx context.Context, query string, args ...any) error {
-	_, err := tx.run(ctx, query, args)
-	return err
-}
-
-func (tx *sqliteTx) run(ctx context.Context, query string, args []any) (sql.Result, error) {
 	stmt, err := tx.db.inTx.get(query)
-	if err != nil {
-		return nil, tx.db.explain(err)
+	if err == nil {
+		_, err = stmt.ExecContext(ctx, args...)
 	}
-	result, err := stmt.ExecContext(ctx, args...)
-	return result, tx.db.explain(err)
+	return tx.db.explain(err)
 }
 
 func (tx *sqliteTx) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
 	return sqliteQuerier{tx.db, tx.db.inTx}.query(ctx, s, f)
 }
 
-func (tx *sqliteTx) exec(ctx context.Context, all []statement) error {
+// exec does not announce the streams: no other server reads the file.
+func (tx *sqliteTx) exec(ctx context.Context, all []statement, _ []string) error {
 	for _, s := range all {
 		if err := tx.do(ctx, s.sql, s.args...); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (tx *sqliteTx) changed(ctx context.Context, s statement) (int64, error) {
-	result, err := tx.run(ctx, s.sql, s.args)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
 }
 
 func (tx *sqliteTx) position(ctx context.Context, stream string, _ bool) (p position, err error) {
@@ -94,11 +78,6 @@ func (tx *sqliteTx) position(ctx context.Context, stream string, _ bool) (p posi
 
 // lock has nothing to do: there is one writer.
 func (tx *sqliteTx) lock(context.Context, string, string, bool) error { return nil }
-
-// finish does not announce the streams: no other server reads the file.
-func (tx *sqliteTx) finish(ctx context.Context, all []statement, _ []string) error {
-	return tx.exec(ctx, all)
-}
 
 func (tx *sqliteTx) commit(ctx context.Context) error { return tx.do(ctx, "commit") }
 

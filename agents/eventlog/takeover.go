@@ -67,7 +67,7 @@ func (db *sqliteDB) takeOverRedo(ctx context.Context, logger *slog.Logger) error
 		}
 		all, err := decodeStatements(r.body)
 		if err == nil {
-			err = tx.exec(ctx, all)
+			err = tx.exec(ctx, all, nil)
 		}
 		if err != nil {
 			tx.rollback()
@@ -75,7 +75,7 @@ func (db *sqliteDB) takeOverRedo(ctx context.Context, logger *slog.Logger) error
 		}
 		applied = r.number
 	}
-	err = tx.exec(ctx, []statement{{"update redo set applied = $1", []any{applied}}})
+	err = tx.exec(ctx, []statement{{"update redo set applied = $1", []any{applied}}}, nil)
 	if err == nil {
 		err = tx.commit(ctx)
 	}

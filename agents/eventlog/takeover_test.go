@@ -95,7 +95,7 @@ func TestTakeOverPartOfRedo(t *testing.T) {
 	}
 }
 
-// TestTakeOverWithoutRedo checks that a database whose redo log is gone opens.
+// TestTakeOverWithoutRedo checks that a database without its redo log opens.
 func TestTakeOverWithoutRedo(t *testing.T) {
 	t.Parallel()
 	path := redoDatabase(t)

@@ -114,11 +114,8 @@ func (o *output) put(message any) {
 
 // send writes a message and flushes the buffer.
 func (o *output) send(message any) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.stopped && o.check(o.json.Encode(message)) {
-		o.check(o.w.Flush())
-	}
+	o.put(message)
+	o.flush()
 }
 
 func (o *output) flush() {
@@ -130,12 +127,11 @@ func (o *output) flush() {
 }
 
 // check handles an error of a write. The caller holds o.mu.
-func (o *output) check(err error) bool {
+func (o *output) check(err error) {
 	if err != nil {
 		o.stopped = true
 		o.end(fmt.Errorf("mock agent: write: %w", err))
 	}
-	return err == nil
 }
 
 // stop flushes the buffer and discards all later messages.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -120,14 +121,12 @@ func (r *Registry) ready(a *Agent, o InstallOptions) (Installed, error) {
 	return Installed{Artifacts: []Artifact{{Kind: KindProcess, Path: c.Path, Source: c.Source, Version: c.Version}}}, nil
 }
 
+var versionOrTag = regexp.MustCompile(`^([0-9A-Za-z+_][0-9A-Za-z.+_-]{0,63})?$`)
+
 // check returns an error for versions that npm would take for a URL or a path.
 func (o InstallOptions) check() error {
 	for _, v := range []struct{ field, text string }{{"agentVersion", o.AgentVersion}, {"agentProcessVersion", o.ProcessVersion}} {
-		ok := len(v.text) <= 64 && !strings.HasPrefix(v.text, "-") && !strings.HasPrefix(v.text, ".")
-		for _, ch := range v.text {
-			ok = ok && (ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' || strings.ContainsRune(".-+_", ch))
-		}
-		if !ok {
+		if !versionOrTag.MatchString(v.text) {
 			return &InvalidError{v.field, fmt.Sprintf("must be a version as 1.2.3 or a tag as latest, not %q", v.text)}
 		}
 	}
@@ -233,7 +232,7 @@ func (in *installation) present(want []npmPackage) bool {
 		_, err := in.r.locate(in.agent)
 		return err == nil
 	}
-	m, err := in.r.current(in.agent.ID)
+	m, err := currentIn(in.r.cfg.Dir, in.agent.ID)
 	if err != nil {
 		return false
 	}

@@ -47,9 +47,6 @@ func (m *manifest) write(dir string) error {
 
 func (r *Registry) dirOf(id string) string { return filepath.Join(r.cfg.Dir, id) }
 
-// current reads the manifest of an agent that this user has installed.
-func (r *Registry) current(id string) (*manifest, error) { return currentIn(r.cfg.Dir, id) }
-
 // currentIn reads the manifest of an agent in a directory of installed agents.
 func currentIn(dir, id string) (*manifest, error) {
 	if dir == "" {

@@ -6,15 +6,10 @@ import (
 	"slices"
 )
 
-// Information describes an agent by its own answers.
-type Information struct {
-	Version string   // empty: unknown
-	Options []Option // nil: unknown
-}
-
 // observed has the parts of an agent's answers that lists need.
 type observed struct {
-	Information
+	version     string
+	options     []Option // nil: unknown
 	initialized *agentCapabilities
 }
 
@@ -58,10 +53,10 @@ func (r *Registry) Observe(id, method string, result json.RawMessage) {
 		if json.Unmarshal(result, &answer) != nil || answer.Capabilities == nil {
 			return
 		}
-		r.record(id, func(o *observed) { o.Version, o.initialized = answer.Info.Version, answer.Capabilities })
+		r.record(id, func(o *observed) { o.version, o.initialized = answer.Info.Version, answer.Capabilities })
 	case "session/new", "session/load", "session/resume":
 		if options := sessionOptions(result); options != nil {
-			r.record(id, func(o *observed) { o.Options = options })
+			r.record(id, func(o *observed) { o.options = options })
 		}
 	}
 }
@@ -74,14 +69,12 @@ func (r *Registry) record(id string, change func(*observed)) {
 	r.observed[id] = o
 }
 
-// Information returns the information that [Registry.Observe] and [Registry.Ask] have recorded about
-// an agent. It is zero if there is none, or if the agent is unknown.
-func (r *Registry) Information(id string) Information {
+// ObservedVersion returns the version in the last answer to initialize that [Registry.Observe]
+// or [Registry.Ask] has recorded, or "" if there is none.
+func (r *Registry) ObservedVersion(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := r.observed[id].Information
-	o.Options = slices.Clone(o.Options)
-	return o
+	return r.observed[id].version
 }
 
 // withObserved returns an agent, with its own answers in place of the table's values.
@@ -90,7 +83,7 @@ func (r *Registry) withObserved(a Agent) Agent {
 	o := r.observed[a.ID]
 	r.mu.Unlock()
 	a.Options = slices.Clone(a.Options)
-	for _, own := range o.Options {
+	for _, own := range o.options {
 		same := func(of Option) bool { return of.ID == own.ID || of.Category != "" && of.Category == own.Category }
 		if i := slices.IndexFunc(a.Options, same); i >= 0 {
 			a.Options[i] = own

@@ -29,7 +29,7 @@ func TestObserveIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 2<<20)
 	r.Observe("claude", "initialize", fmt.Appendf(nil, `{"agentInfo":{"version":%q},"agentCapabilities":{}}`, long))
 	r.Observe("claude", "session/new", []byte(`{"configOptions":[`+option(1, long)+`]}`))
-	if o := r.Information("claude"); len(o.Version) > 0 || len(o.Options) > 0 {
-		t.Errorf("%d bytes of a version and %d options are kept of answers of 2 MiB", len(o.Version), len(o.Options))
+	if o := r.observed["claude"]; len(o.version) > 0 || len(o.options) > 0 {
+		t.Errorf("%d bytes of a version and %d options are kept of answers of 2 MiB", len(o.version), len(o.options))
 	}
 }

@@ -52,7 +52,7 @@ func TestObserve(t *testing.T) {
 	if can := claude.Capabilities; !can.Images || !can.FileAttachments || !can.SessionLifecycle || !can.MCPTools || can.SharedProcess {
 		t.Errorf("claude can %+v", can)
 	}
-	if v := r.Information("claude").Version; v != "3.2.1" {
+	if v := r.ObservedVersion("claude"); v != "3.2.1" {
 		t.Errorf("version %q", v)
 	}
 	codex, _ := r.Agent("codex")
@@ -81,7 +81,7 @@ func TestAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	good, _ := r.Agent("good")
-	if diff := cmp.Diff(answered, good.Options); diff != "" || r.Information("good").Version != "3.2.1" {
+	if diff := cmp.Diff(answered, good.Options); diff != "" || r.ObservedVersion("good") != "3.2.1" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for id, want := range map[string]struct{ text, stderr string }{
@@ -121,7 +121,7 @@ func FuzzAnswers(f *testing.F) {
 			r.Observe("claude", "session/new", got.Result)
 		default:
 		}
-		for _, o := range r.observed["claude"].Options {
+		for _, o := range r.observed["claude"].options {
 			if o.ID == "" || len(o.Choices) == 0 {
 				t.Errorf("an option without an id or choices: %+v", o)
 			}

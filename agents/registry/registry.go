@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -286,14 +287,12 @@ func withCustom(table []Agent, custom []Custom) ([]Agent, error) {
 	return list, nil
 }
 
+var agentID = regexp.MustCompile(`^[0-9a-z_-]{1,64}$`)
+
 func (c Custom) check() error {
 	field := fmt.Sprintf("agent %q", c.ID)
-	ok := c.ID != "" && len(c.ID) <= 64
-	for _, ch := range c.ID {
-		ok = ok && (ch >= 'a' && ch <= 'z' || ch >= '0' && ch <= '9' || ch == '-' || ch == '_')
-	}
 	switch {
-	case !ok:
+	case !agentID.MatchString(c.ID):
 		return &InvalidError{field, "must have a name of 1 to 64 small letters, digits, - and _"}
 	case len(c.Command) == 0 || c.Command[0] == "":
 		return &InvalidError{field + ": command", `must name a program, as in ["my-agent", "--acp"]`}

@@ -26,11 +26,9 @@ func (r *Registry) finish(ctx context.Context, spec supervise.Spec) (exit superv
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		err = child.Stop(context.WithoutCancel(ctx))
-		return exit, child.Tail(), errors.Join(context.Cause(ctx), err)
+		err = context.Cause(ctx)
 	}
-	// Its descendants end with it.
-	err = child.Stop(context.WithoutCancel(ctx))
+	err = errors.Join(err, child.Stop(context.WithoutCancel(ctx))) // also ends its descendants
 	return child.Exit(), child.Tail(), err
 }
 

@@ -84,8 +84,9 @@ func (p *Projector) OnAppend(stream string, before, last int64) {
 	p.tasks.Go(func() {
 		p.turn.Lock()
 		defer p.turn.Unlock()
-		// A reader of the session gets the same error, if it lasts.
-		_ = p.Session(session).CatchUp(p.ctx)
+		if p.ctx.Err() == nil {
+			_ = p.Session(session).CatchUp(p.ctx) // a reader of the session gets an error that lasts
+		}
 	})
 }
 

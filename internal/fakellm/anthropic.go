@@ -30,9 +30,9 @@ func (e *exchange) messages() error {
 		}
 		for _, b := range blocksOf(m.Content) {
 			if b.Type == "tool_result" {
-				c.learn(resultOf(b.Content))
+				c.addResult(resultOf(b.Content))
 			} else {
-				c.hear(b.Text)
+				c.addText(b.Text)
 			}
 		}
 	}

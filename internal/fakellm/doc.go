@@ -22,5 +22,5 @@
 //
 // # Concurrency
 //
-// A Server may be used concurrently. It keeps the last 1000 requests for tests.
+// A Server may be used concurrently. It keeps all requests for tests.
 package fakellm

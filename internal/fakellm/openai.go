@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// offer is a tool as OpenAI's APIs offer it.
+// offer is a tool in a request of OpenAI's APIs.
 type offer struct {
 	Type, Name string
 	Function   struct{ Name string }
@@ -23,7 +23,7 @@ func toolsOf(offers []offer, space string) []tool {
 		case o.Function.Name != "":
 			out = append(out, tool{name: o.Function.Name})
 		case o.Name != "":
-			out = append(out, tool{name: o.Name, space: space, freestyle: o.Type == "custom"})
+			out = append(out, tool{name: o.Name, space: space, custom: o.Type == "custom"})
 		}
 	}
 	return out
@@ -48,11 +48,11 @@ func (e *exchange) completions() error {
 	for _, m := range in.Messages {
 		switch m.Role {
 		case "tool":
-			c.learn(resultOf(m.Content))
+			c.addResult(resultOf(m.Content))
 		case "user":
 			for _, b := range blocksOf(m.Content) {
-				c.hear(b.Text)
-				if b.Type == "image_url" { // a result's image comes so, as a result is text here
+				c.addText(b.Text)
+				if b.Type == "image_url" { // the image of a result: results are texts in this API
 					c.images++
 				}
 			}
@@ -91,7 +91,7 @@ func (e *exchange) completions() error {
 	return nil
 }
 
-// message is an answer as a whole.
+// message returns an answer that is not streamed.
 func (e *exchange) message(parts []part) members {
 	var said strings.Builder
 	var calls []any

@@ -43,11 +43,11 @@ func (e *exchange) responses() error {
 	return nil
 }
 
-// items reads the input: a text, or the conversation as items.
+// items adds the input: a text or a list of items.
 func (c *conversation) items(input json.RawMessage) error {
 	var text string
 	if json.Unmarshal(input, &text) == nil {
-		c.hear(text)
+		c.addText(text)
 		return nil
 	}
 	var items []struct {
@@ -60,17 +60,17 @@ func (c *conversation) items(input json.RawMessage) error {
 	for _, it := range items {
 		switch {
 		case strings.HasSuffix(it.Type, "_call_output"):
-			c.learn(resultOf(it.Output))
+			c.addResult(resultOf(it.Output))
 		case it.Role == "user":
 			for _, b := range blocksOf(it.Content) {
-				c.hear(b.Text)
+				c.addText(b.Text)
 			}
 		}
 	}
 	return nil
 }
 
-// stream sends the events of one response, if they are wanted.
+// stream sends the events of a response if the request asks for a stream.
 type stream struct {
 	e     *exchange
 	model string
@@ -101,7 +101,7 @@ func (s *stream) response(status string, items []any) members {
 	return out
 }
 
-// item streams one part of an answer and returns it whole.
+// item streams a part of an answer and returns its item.
 func (s *stream) item(i int, p part) members {
 	id := s.e.id("item_", i)
 	of := func(kind string, m members) {
@@ -130,7 +130,7 @@ func (s *stream) item(i int, p part) members {
 
 func (s *stream) call(i int, id string, p part, begin func(members), of func(string, members)) members {
 	kind, field := "function_call", "arguments"
-	if p.tool.freestyle {
+	if p.tool.custom {
 		kind, field = "custom_tool_call", "input"
 	}
 	item := func(status, text string) members {

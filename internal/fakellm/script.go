@@ -10,29 +10,29 @@ import (
 
 // tool is a tool that a request offers.
 type tool struct {
-	name      string
-	space     string // OpenAI's namespace of it
-	freestyle bool   // OpenAI's custom tools take text, not JSON
+	name   string
+	space  string // OpenAI's namespace
+	custom bool   // it takes text, not JSON
 }
 
 // conversation is the content of a request of any API.
 type conversation struct {
 	tools  []tool
-	script string // the latest text of the user that holds one
-	calls  int    // whose results came after it
+	script string // the latest text of the user with a script
+	calls  int    // with a result after the script
 	result string // of the latest call
-	images int    // in the results after it
+	images int    // in the results after the script
 }
 
-// hear adds a text of the user.
-func (c *conversation) hear(text string) {
+// addText adds a text of the user.
+func (c *conversation) addText(text string) {
 	if strings.HasPrefix(text, "@") || strings.Contains(text, "\n@") {
 		c.script, c.calls, c.result, c.images = text, 0, "", 0
 	}
 }
 
-// learn adds the result of a call.
-func (c *conversation) learn(text string, images int) {
+// addResult adds the result of a call.
+func (c *conversation) addResult(text string, images int) {
 	c.calls++
 	c.images += images
 	c.result = text
@@ -66,7 +66,7 @@ type answer struct {
 	problem string
 }
 
-// answer plays the script from where the conversation is.
+// answer returns the part of the script that answers the last request.
 func (c *conversation) answer(ctx context.Context) answer {
 	var out answer
 	calls := 0
@@ -78,7 +78,7 @@ func (c *conversation) answer(ctx context.Context) answer {
 			name, arguments, _ := strings.Cut(rest, " ")
 			t, ok := c.offered(name)
 			if !ok {
-				continue // such as a request for a title, which offers no tools
+				continue // for example in a request for a title
 			}
 			if calls++; now {
 				out.parts, out.called = append(out.parts, part{"call", object(arguments), t}), true
@@ -128,25 +128,25 @@ func wait(ctx context.Context, ms string) {
 	}
 }
 
-// block is a part of a message in the APIs of both: text, an image, a result.
+// block is a part of a message: text, an image or a result.
 type block struct {
 	Type    string          `json:"type"`
 	Text    string          `json:"text"`
 	Content json.RawMessage `json:"content"`
 }
 
-// blocksOf reads content, which is a text or a list of blocks.
+// blocksOf decodes content: a text or a list of blocks.
 func blocksOf(raw json.RawMessage) []block {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return []block{{Type: "text", Text: text}}
 	}
 	var out []block
-	_ = json.Unmarshal(raw, &out) // content that is something else holds nothing for us
+	_ = json.Unmarshal(raw, &out) // other content has no blocks
 	return out
 }
 
-// resultOf joins the blocks of a result.
+// resultOf returns the text of a result and the number of its images.
 func resultOf(raw json.RawMessage) (text string, images int) {
 	var b strings.Builder
 	for _, each := range blocksOf(raw) {

@@ -10,43 +10,35 @@ import (
 	"sync"
 )
 
-// kept bounds how many requests are remembered.
-const kept = 1000
-
 // Request is a request that the server has received.
 type Request struct {
-	Path   string
-	Header http.Header
-	Body   json.RawMessage // nil if it was not JSON
+	Path string
+	Body json.RawMessage // nil if it was not JSON
 }
 
 // Server answers as a model would. Its zero value is ready.
 type Server struct {
 	mu       sync.Mutex
 	requests []Request
-	count    int
 }
 
-// Requests returns the last 1000 requests.
+// Requests returns all requests in the order of their arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-func (s *Server) remember(r *http.Request, body []byte) (number int) {
-	req := Request{Path: r.URL.Path, Header: r.Header}
+// record records a request and returns its number.
+func (s *Server) record(path string, body []byte) (number int) {
+	req := Request{Path: path}
 	if json.Valid(body) {
 		req.Body = body
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count++
 	s.requests = append(s.requests, req)
-	if extra := len(s.requests) - kept; extra > 0 {
-		s.requests = slices.Delete(s.requests, 0, extra)
-	}
-	return s.count
+	return len(s.requests)
 }
 
 // members is a JSON object.
@@ -56,9 +48,9 @@ type members = map[string]any
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
-	e := &exchange{w: w, r: r, body: body, number: s.remember(r, body)}
+	e := &exchange{w: w, r: r, body: body, number: s.record(r.URL.Path, body)}
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/messages"):
 		err = e.messages()
@@ -70,7 +62,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = e.completions()
 	case strings.HasSuffix(path, "/models"):
 		e.models()
-	case path == "/": // a check whether the server answers
+	case path == "/": // a health check
 	default:
 		e.fail(http.StatusNotFound, "no such route: "+path)
 	}
@@ -88,10 +80,10 @@ type exchange struct {
 	events int
 }
 
-// tokens is about how long the request is.
+// tokens estimates the number of tokens of the request.
 func (e *exchange) tokens() int { return len(e.body) / 4 }
 
-// id makes an identifier that no other answer has.
+// id returns an identifier that is unique to this answer.
 func (e *exchange) id(prefix string, n int) string {
 	return fmt.Sprintf("%s%06d%02d", prefix, e.number, n)
 }
@@ -99,7 +91,7 @@ func (e *exchange) id(prefix string, n int) string {
 func (e *exchange) send(status int, v any) {
 	e.w.Header().Set("Content-Type", "application/json")
 	e.w.WriteHeader(status)
-	_ = json.NewEncoder(e.w).Encode(v) // a client that has gone needs no answer
+	_ = json.NewEncoder(e.w).Encode(v) // fails if the client has disconnected
 }
 
 // fail sends an error that both APIs' clients understand.
@@ -125,7 +117,7 @@ func (e *exchange) event(name string, v any) {
 	if !isText {
 		text, err := json.Marshal(v)
 		if err != nil {
-			data = `{"error":"the script's arguments are no JSON"}`
+			data = `{"error":"the script's arguments are not JSON"}`
 		} else {
 			data = string(text)
 		}
@@ -134,7 +126,7 @@ func (e *exchange) event(name string, v any) {
 		fmt.Fprintf(e.w, "event: %s\n", name)
 	}
 	fmt.Fprintf(e.w, "data: %s\n\n", data)
-	_ = http.NewResponseController(e.w).Flush() // as above
+	_ = http.NewResponseController(e.w).Flush() // fails if the client has disconnected
 }
 
 // pieces sends a text as models do, a few characters at a time.

@@ -165,7 +165,7 @@ func (a *area) describe(ctx context.Context, agent registry.Agent, servers map[s
 	}
 	info.Version, info.Path = command.Version, command.Program
 	if info.Installed && info.Version == "" {
-		info.Version = a.Registry.Information(agent.ID).Version
+		info.Version = a.Registry.ObservedVersion(agent.ID)
 	}
 	info.ConfigOptions = []agentOption{}
 	for _, o := range agent.Options {
