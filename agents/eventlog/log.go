@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,10 +19,6 @@ type Log struct {
 	streams  *streams
 	instance string
 	retainer *retainer // nil: everything is kept
-
-	writing sync.Mutex      // held by the goroutine that appends to the database
-	queued  atomic.Int32    // jobs that wait for the writer, or that it has
-	running context.Context //nolint:containedctx // what commits are done with, until the database is closed
 
 	jobs    chan *job
 	closing chan struct{} // closed when no job is taken any more
@@ -62,7 +57,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	l.streams = newStreams(cfg.Memory)
 	l.away.back()
 	running, stop := context.WithCancel(context.Background())
-	l.stop, l.running = stop, running
+	l.stop = stop
 	if err := l.connect(ctx, running, dsn, file); err != nil {
 		stop()
 		l.codec.close()

@@ -25,7 +25,7 @@ type job struct {
 
 	over bool // err is final; the writer's
 	err  error
-	done chan struct{} // closed when it is over; nil: no caller waits
+	done chan struct{} // closed when it is over
 }
 
 // The states of a job, by which writer and caller agree which of them ends it.
@@ -60,9 +60,8 @@ func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
 	return l.submit(ctx, &job{f: f, impatient: true})
 }
 
-// submit commits a job: in this goroutine if no other job waits, because handing it over
-// takes longer than most commits, and otherwise in the writer's goroutine. A panic of the
-// job's function is raised in this goroutine.
+// submit gives a job to the writer and waits for its end. A panic of the job's function is
+// raised in this goroutine.
 func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	defer func() {
 		if p, ok := errors.AsType[*panicError](err); ok && j.f != nil {
@@ -80,14 +79,6 @@ func (l *Log) submit(ctx context.Context, j *job) (err error) {
 		}
 		away = now.begun
 	}
-	if l.lockForCaller(j) {
-		defer l.writing.Unlock()
-		j.state.Store(running)
-		(&commitBatch{log: l, jobs: []*job{j}}).commit(l.running)
-		return j.err
-	}
-	l.queued.Add(1)
-	defer l.queued.Add(-1)
 	j.done = make(chan struct{})
 	select {
 	case l.jobs <- j:
@@ -110,20 +101,6 @@ func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	case <-ctx.Done():
 		return l.abandon(ctx, j)
 	}
-}
-
-// lockForCaller locks writing for the caller of a job, if no other job waits. Callers
-// must be able to leave a commit of Postgres's while it runs, so the writer does
-// those.
-func (l *Log) lockForCaller(j *job) bool {
-	if j.alone != nil || l.db.shared() || l.queued.Load() > 0 || !l.writing.TryLock() {
-		return false
-	}
-	if l.open() != nil {
-		l.writing.Unlock()
-		return false
-	}
-	return true
 }
 
 // abandon waits until a job is over, or can be left undone, or until it is uncertain
@@ -158,13 +135,11 @@ func (l *Log) abandon(ctx context.Context, j *job) error {
 func (j *job) finish(err error) {
 	if !j.over {
 		j.over, j.err = true, err
-		if j.done != nil {
-			close(j.done)
-		}
+		close(j.done)
 	}
 }
 
-// write is the writer. It commits the jobs that callers do not commit themselves.
+// write is the writer. It is the only goroutine that writes to the database.
 func (l *Log) write(ctx context.Context) {
 	defer close(l.written)
 	for {
@@ -177,8 +152,6 @@ func (l *Log) write(ctx context.Context) {
 				case j := <-l.jobs:
 					l.serve(ctx, j)
 				default:
-					l.writing.Lock() // a caller may be committing its own job
-					defer l.writing.Unlock()
 					return
 				}
 			}
@@ -189,8 +162,6 @@ func (l *Log) write(ctx context.Context) {
 // serve commits a job with those that wait behind it. A job with a transaction for
 // itself may take long: the jobs before it do not wait for it.
 func (l *Log) serve(ctx context.Context, j *job) {
-	l.writing.Lock()
-	defer l.writing.Unlock()
 	for j != nil && j.state.CompareAndSwap(queued, running) {
 		b := &commitBatch{log: l, jobs: []*job{j}, more: j.alone == nil}
 		b.commit(ctx)
