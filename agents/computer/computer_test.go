@@ -36,7 +36,7 @@ func corner(t *testing.T, m image.Image) image.Point {
 	return image.Point{}
 }
 
-// TestCoordinates clicks on what it sees in pictures of screens of many sizes.
+// TestCoordinates clicks at positions in pictures of screens of many sizes.
 func TestCoordinates(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})

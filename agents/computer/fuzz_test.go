@@ -10,8 +10,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// checker is a desktop that does nothing, but checks that what it is asked for
-// is on its screen.
+// checker is a desktop that checks that all positions are on its screen, and does nothing.
 type checker struct {
 	t    *testing.T
 	size desktop.Size // of its screenshots
@@ -129,8 +128,8 @@ func (c *checker) Launch(context.Context, desktop.Launch) (desktop.App, error) {
 	return desktop.App{PID: 1}, desktop.ErrTimeout
 }
 
-// FuzzArguments calls every tool with anything. Nothing may panic, reach beyond
-// the screen, or go wrong without a word.
+// FuzzArguments calls every tool with any arguments. No call may panic, use a position
+// outside of the screen, or fail without a text.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `null`, `[]`, `7`, `{`, `{"coordinate":[1,2]}`, `{"coordinate":[1427,802],"text":"ctrl+shift","count":3}`, `{"coordinate":[1e300,-0]}`,

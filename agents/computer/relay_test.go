@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestRelay has a client on stdio use a desktop behind an HTTP server, which
-// comes and goes.
+// TestRelay: a client on stdio uses the desktop of an HTTP server, which stops and starts
+// again.
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 800, Height: 600}})
@@ -73,7 +73,7 @@ func TestRelay(t *testing.T) {
 	a.must("screenshot", nil)
 }
 
-// TestRelayTellsProblems has a server refuse, and the client hear why.
+// TestRelayTellsProblems: the client gets the detail of the server's problem.
 func TestRelayTellsProblems(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -12,7 +12,7 @@ type leaving struct {
 
 	log     *Log
 	left    int   // times that it is still away
-	visible error // what is told of it when a commit can be seen
+	visible error // why the database is away, when a commit is visible
 }
 
 func (l *leaving) shared() bool { return true }

@@ -47,9 +47,6 @@ type backend interface {
 	begin(ctx context.Context) (transaction, error)
 	reader() querier
 
-	// snapshot calls f with a querier that sees one state of the database.
-	snapshot(ctx context.Context, f func(querier) error) error
-
 	// shared reports whether other programs write as well.
 	shared() bool
 

@@ -115,21 +115,16 @@ func (b *commitBatch) transact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	committed := false
-	defer func() {
-		if !committed { // also when a job ends the goroutine
-			tx.rollback()
-		}
-	}()
 	g := newGroup(b.log, tx)
-	err = guarded(func() error { return b.fill(ctx, g) })
-	if err == nil {
+	if err = b.fill(ctx, g); err == nil {
 		err = tx.commit(ctx)
 	}
-	if committed = err == nil; committed {
-		g.publish()
+	if err != nil {
+		tx.rollback()
+		return err
 	}
-	return err
+	g.publish()
+	return nil
 }
 
 // fill does all of a transaction but its end.
@@ -161,8 +156,7 @@ func (b *commitBatch) fill(ctx context.Context, g *group) error {
 	if err := g.tx.exec(ctx, g.statements(), g.streams()); err != nil {
 		return err
 	}
-	// The database answers: a caller that sees what is committed next is not told
-	// that it is away.
+	// The database answers. It must not count as away when this commit is visible.
 	b.log.away.back()
 	return nil
 }
@@ -211,17 +205,22 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guarded calls f and returns its panic as an error.
-func guarded(f func() error) (err error) {
-	returned := false
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicError{v}
-		} else if !returned {
-			err = errors.New("the function of a commit ended its goroutine")
-		}
+// errEnded is the error of a function that ended its goroutine.
+var errEnded = errors.New("the function of a commit ended its goroutine")
+
+// guarded calls f in another goroutine, which f may end, and returns its panic as an error.
+func guarded(f func() error) error {
+	err := errEnded
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				err = &panicError{v}
+			}
+		}()
+		err = f()
 	}()
-	err = f()
-	returned = true
+	<-done
 	return err
 }

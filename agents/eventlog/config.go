@@ -54,12 +54,12 @@ type Config struct {
 }
 
 // Retention bounds what is kept of each stream. Its oldest events are dropped
-// first and the newest one never, so that its sequence goes on. Zero fields do
+// first and the newest one never, so that its sequence continues. Zero fields do
 // not bound.
 //
 // With any bound, the record of a process, and its requests, go as well when no
-// session has an event of it any more, and its server is no more (see
-// [ReasonDeleted]) or has had another process since. Sessions stay.
+// session has an event of it, and its server was deleted (see [ReasonDeleted]) or has a
+// newer process. Sessions stay.
 type Retention struct {
 	Events int           // the number of events
 	Bytes  int64         // the size of their payloads before compression

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ const (
 
 	selectPage = "select " + eventColumns + " from event e where e.stream = (select id from stream where name = $1) " +
 		"and e.seq > $2 order by e.seq limit $3"
+
+	selectExists = "select seq from event where stream = (select id from stream where name = $1) and seq = $2"
 )
 
 // packer makes the statements for the events of a transaction. Events with the same payload,
@@ -88,35 +91,16 @@ func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
 	return r.event, err
 }
 
-// errNoBlob reports that a blob is missing: retention has dropped the event after it was
-// read, or the database is damaged.
+// errNoBlob reports that a blob is missing.
 var errNoBlob = errors.New("a part of a payload is missing")
 
-// page reads a stream's events from the database.
+// page reads a stream's events from the database. It skips events that retention drops
+// meanwhile.
 func (l *Log) page(ctx context.Context, stream string, after int64, limit int) ([]Event, error) {
-	return l.events(ctx, stream, statement{selectPage, []any{stream, after, int64(limit)}})
-}
-
-// events reads the events of a stream that a statement selects.
-func (l *Log) events(ctx context.Context, stream string, s statement) ([]Event, error) {
-	events, err := l.eventsOf(ctx, l.db.reader(), stream, s)
-	if !errors.Is(err, errNoBlob) {
-		return events, err
-	}
-	err = l.db.snapshot(ctx, func(q querier) (err error) {
-		events, err = l.eventsOf(ctx, q, stream, s)
-		return err
-	})
-	if errors.Is(err, errNoBlob) {
-		err = l.db.corrupt(err)
-	}
-	return events, err
-}
-
-func (l *Log) eventsOf(ctx context.Context, q querier, stream string, s statement) ([]Event, error) {
+	q := l.db.reader()
 	var rows []row
 	bytes := 0
-	err := q.query(ctx, s, func(scan func(...any) error) (bool, error) {
+	err := q.query(ctx, statement{selectPage, []any{stream, after, int64(limit)}}, func(scan func(...any) error) (bool, error) {
 		r, err := scanRow(stream, scan)
 		rows = append(rows, r)
 		bytes += r.size
@@ -128,6 +112,13 @@ func (l *Log) eventsOf(ctx context.Context, q querier, stream string, s statemen
 	events := make([]Event, 0, len(rows))
 	for i := range rows {
 		e, err := l.unpack(ctx, q, &rows[i])
+		if errors.Is(err, errNoBlob) {
+			found, failed := one(ctx, q, statement{selectExists, []any{stream, e.Seq}}, new(int64))
+			if failed == nil && !found { // retention has dropped it, and all events before it
+				return l.page(ctx, stream, e.Seq, limit)
+			}
+			err = cmp.Or(failed, l.db.corrupt(err))
+		}
 		if err != nil {
 			return nil, err
 		}

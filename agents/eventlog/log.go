@@ -21,8 +21,8 @@ type Log struct {
 	retainer *retainer // nil: everything is kept
 
 	jobs    chan *job
-	closing chan struct{} // closed when no job is taken any more
-	written chan struct{} // closed when the last one is done
+	closing chan struct{} // closed when new jobs are rejected
+	written chan struct{} // closed when the last job is done
 	away    absences      // of the database
 	once    sync.Once
 	tasks   sync.WaitGroup // the goroutines of the log

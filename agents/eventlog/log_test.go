@@ -70,7 +70,7 @@ func TestAppendAndRead(t *testing.T) {
 			l = open(t, cfg)
 			check("from the database")
 			if e := put(t, l, "ses:a", "on"); e[0].Seq != 4 {
-				t.Errorf("goes on with %d, not 4", e[0].Seq)
+				t.Errorf("continues with %d, not 4", e[0].Seq)
 			}
 		})
 	}
@@ -354,6 +354,6 @@ func TestEndedInCommit(t *testing.T) {
 	})
 	wg.Wait()
 	if e := put(t, l, "s", "1"); e[0].Seq != 1 {
-		t.Errorf("goes on with %d", e[0].Seq)
+		t.Errorf("continues with %d", e[0].Seq)
 	}
 }

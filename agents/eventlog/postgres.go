@@ -136,14 +136,6 @@ func (db *postgresDB) corrupt(err error) error { return &CorruptError{Err: err} 
 
 func (db *postgresDB) reader() querier { return postgresQuerier{db, db.pool} }
 
-// snapshot calls f in a transaction that reads one state of the database.
-func (db *postgresDB) snapshot(ctx context.Context, f func(querier) error) error {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return db.explain(pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {
-		return f(postgresQuerier{db, tx})
-	}))
-}
-
 // key returns the name of an advisory lock. Such names are shared by all schemas of a
 // database.
 func (db *postgresDB) key(kind, id string) string {

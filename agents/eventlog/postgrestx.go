@@ -226,7 +226,7 @@ func (tx *postgresTx) status(ctx context.Context, old uint32) (status string) {
 	if err != nil {
 		return ""
 	}
-	// Postgres may not have noticed yet that the old connection's client has gone.
+	// Postgres may not have noticed yet that the old connection's client has disconnected.
 	_, err = conn.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and application_name = $2 and pid <> pg_backend_pid()",
 		int64(old), "deskhand-"+tx.db.instance)
 	if err == nil {

@@ -39,7 +39,7 @@ func TestAgents(t *testing.T) {
 			put("b", "claude", "exit")
 			put("c", "codex", "deleted")
 			has("claude", "mock")
-			put("a", "mock", "deleted") // what was before does not count any more
+			put("a", "mock", "deleted") // earlier processes do not count
 			has("claude")
 			put("c", "codex", "server")
 			put("d", "mock", "server")

@@ -17,13 +17,13 @@ var lived = []struct {
 	{"gone-1", "gone", "server", false},
 	{"gone-2", "gone", "deleted", false},
 	{"past-1", "past", "server", true},  // a session has an event of it
-	{"past-2", "past", "deleted", true}, // says that the server of past-1 is no more
+	{"past-2", "past", "deleted", true}, // records that the server of past-1 was deleted
 	{"anew-1", "anew", "deleted", false},
 	{"anew-2", "anew", "", true},
 	{"rest-1", "rest", "server", false},
-	{"rest-2", "rest", "exit", true}, // can go on
+	{"rest-2", "rest", "exit", true}, // can be restored
 	{"long-1", "long", "server", false},
-	{"long-2", "long", "deleted", true}, // what it shares with long-1 was dropped, but for the newest
+	{"long-2", "long", "deleted", true}, // retention has dropped its events except the newest
 }
 
 func fillLived(t *testing.T, l *eventlog.Log) {
@@ -115,7 +115,7 @@ func TestRetentionOfProcesses(t *testing.T) {
 				t.Errorf("session x has %d events: %v", len(events), err)
 			}
 			if e := put(t, l, "acp:gone", "next"); e[0].Seq != 3 {
-				t.Errorf("a server that was forgotten goes on with %d", e[0].Seq)
+				t.Errorf("the stream of a removed process continues with %d", e[0].Seq)
 			}
 		})
 	}

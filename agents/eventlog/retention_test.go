@@ -65,7 +65,7 @@ func TestRetention(t *testing.T) {
 						}
 						return nil
 					})
-					// A follower goes on with what is there, and the newest event stays.
+					// A follower gets the remaining events, and the newest event stays.
 					if page, err := l.Follow("s", 5).Next(bounded(t)); err != nil || page[0].Seq != 1191 {
 						t.Errorf("%v", err)
 					}
@@ -73,7 +73,7 @@ func TestRetention(t *testing.T) {
 						t.Errorf("%d events of a stream with one", n)
 					}
 					if e := put(t, l, "s", "next"); e[0].Seq != 1201 {
-						t.Errorf("goes on with %d", e[0].Seq)
+						t.Errorf("continues with %d", e[0].Seq)
 					}
 				})
 			}

@@ -216,17 +216,6 @@ func (db *sqliteDB) corrupt(err error) error { return &CorruptError{db.path, err
 
 func (db *sqliteDB) reader() querier { return sqliteQuerier{db, db.outside} }
 
-func (db *sqliteDB) snapshot(ctx context.Context, f func(querier) error) error {
-	tx, err := db.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return db.explain(err)
-	}
-	q := newPrepared(tx)
-	err = f(sqliteQuerier{db, q})
-	q.close()
-	return errors.Join(err, db.explain(tx.Rollback()))
-}
-
 // explain wraps errors of the database in errors of this package.
 func (db *sqliteDB) explain(err error) error {
 	if err != nil && db.closed.Load() {
@@ -284,7 +273,7 @@ func (m sqliteMigrator) run(ctx context.Context, script string) error {
 	return err
 }
 
-// prepared caches the prepared statements of a connection, a transaction or a pool. Their
+// prepared caches the prepared statements of a connection or a pool. Their
 // number is that of the statements in this package.
 type prepared struct {
 	on preparer
@@ -293,7 +282,7 @@ type prepared struct {
 	all map[string]*sql.Stmt
 }
 
-// preparer is a connection, a transaction or a pool.
+// preparer is a connection or a pool.
 type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }

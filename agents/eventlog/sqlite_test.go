@@ -127,7 +127,7 @@ func TestLockedByAnother(t *testing.T) {
 	}
 	execute(t, other, "rollback")
 	if e := put(t, l, "s", "3"); e[0].Seq != 3 {
-		t.Errorf("goes on with %d", e[0].Seq)
+		t.Errorf("continues with %d", e[0].Seq)
 	}
 	must(t, l.Close())
 	if n := len(readAll(t, open(t, eventlog.Config{DSN: path}), "s")); n != 3 {
@@ -223,7 +223,7 @@ func TestTornJournal(t *testing.T) {
 	for cut := range 25 {
 		size := len(journal) * (cut + 1) / 25
 		torn := bytes.Clone(journal[:size])
-		if cut%2 == 0 { // written in part, with something else behind
+		if cut%2 == 0 { // written in part, and followed by other bytes
 			torn = append(torn[:size-min(size, 50)], bytes.Repeat([]byte{0xaa}, 5000)...)
 		}
 		copied := file(t)
@@ -290,7 +290,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		must(t, os.Truncate(ballast, int64(2-round)<<20))
 		if e := put(t, l, "s", "on"); e[0].Seq != last+1 {
-			t.Errorf("goes on with %d after %d", e[0].Seq, last)
+			t.Errorf("continues with %d after %d", e[0].Seq, last)
 		}
 	}
 	n := len(readAll(t, l, "s"))

@@ -89,7 +89,7 @@ func TestTakeOverPartOfRedo(t *testing.T) {
 				t.Errorf("%d events, want %d", n, c.events)
 			}
 			if e := put(t, l, "s", "on"); e[0].Seq != int64(c.events)+1 {
-				t.Errorf("goes on with %d", e[0].Seq)
+				t.Errorf("continues with %d", e[0].Seq)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -37,7 +38,8 @@ const (
 
 // Commit calls f and commits all changes of f, in one transaction with the changes of
 // concurrent callers. It returns when they are committed and followers can read them. If f returns
-// an error, Commit commits none of them and returns that error. Commit panics if f does.
+// an error, Commit commits none of them and returns that error. Commit calls f in another
+// goroutine. It panics if f does, and ends its goroutine if f does.
 //
 // f must only use its Tx, must return quickly, and must not call the log, because all
 // other callers wait for it. f is called again when a transaction fails because of
@@ -60,12 +62,15 @@ func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
 	return l.submit(ctx, &job{f: f, impatient: true})
 }
 
-// submit gives a job to the writer and waits for its end. A panic of the job's function is
-// raised in this goroutine.
+// submit gives a job to the writer and waits for its end. If the job's function panics or
+// ends its goroutine, submit does the same to this one.
 func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	defer func() {
 		if p, ok := errors.AsType[*panicError](err); ok && j.f != nil {
 			panic(p.value)
+		}
+		if errors.Is(err, errEnded) {
+			runtime.Goexit()
 		}
 	}()
 	if err := cmp.Or(ctx.Err(), l.open()); err != nil {
@@ -159,8 +164,8 @@ func (l *Log) write(ctx context.Context) {
 	}
 }
 
-// serve commits a job with those that wait behind it. A job with a transaction for
-// itself may take long: the jobs before it do not wait for it.
+// serve commits a job together with the jobs that wait after it. A job with its own
+// transaction may take long, so earlier jobs do not wait for it.
 func (l *Log) serve(ctx context.Context, j *job) {
 	for j != nil && j.state.CompareAndSwap(queued, running) {
 		b := &commitBatch{log: l, jobs: []*job{j}, more: j.alone == nil}

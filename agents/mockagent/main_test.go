@@ -127,7 +127,7 @@ type client struct {
 	in    io.WriteCloser
 	lines chan string
 	done  chan struct{} // closed when Run has returned
-	err   error         // what it returned
+	err   error         // of Run
 	next  int
 	seen  []message // notifications and questions since the last call
 }
@@ -230,7 +230,7 @@ func (c *client) call(method, params string) message {
 	return c.wait(c.send(method, params), nil)
 }
 
-// must is call for what has to succeed; it fills result.
+// must is like call but fails the test after an error, and decodes the result.
 func (c *client) must(method, params string, result any) {
 	c.t.Helper()
 	m := c.call(method, params)

@@ -222,7 +222,7 @@ func TestCancel(t *testing.T) {
 	if strings.Contains(c.said(), "never") {
 		t.Error("a turn that was cancelled before it began said something")
 	}
-	// An open question is given up. A later answer is echoed.
+	// The open question is cancelled. A later answer is echoed.
 	asking := c.send("session/prompt", promptParams(id, "permission"))
 	c.wait(asking, func(m message) bool { return m.Method == "session/request_permission" })
 	c.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))

@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestPublishedSDK has the client side of the published SDK talk to the agent
-// and its schemas check what it says.
+// TestPublishedSDK runs the client of the published SDK against the agent, and checks the
+// agent's messages with the SDK's schemas.
 func TestPublishedSDK(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "node", "npm")

@@ -15,7 +15,7 @@ type session struct {
 	kept
 
 	queue   []*turn // the first one runs
-	deleted bool    // must not be kept any more
+	deleted bool    // must not be saved
 	tools   *toolbox
 
 	history []json.RawMessage // session updates

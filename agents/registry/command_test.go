@@ -25,7 +25,7 @@ func TestTable(t *testing.T) {
 		}
 		for _, o := range a.Options {
 			if !slices.ContainsFunc(o.Choices, func(c Choice) bool { return c.Value == o.Current && c.Name != "" }) {
-				t.Errorf("%s %s: %q is no choice", a.ID, o.ID, o.Current)
+				t.Errorf("%s %s: %q is not a choice", a.ID, o.ID, o.Current)
 			}
 		}
 		if a.Installable() {
@@ -172,9 +172,9 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("preinstall is required: %v", err)
 	}
 	r := newRegistry(t, Config{Env: env})
-	told := false
-	c, err := r.Prepare(t.Context(), "codex", func(Progress) { told = true })
-	if err != nil || !told || c.Path == "" {
+	reported := false
+	c, err := r.Prepare(t.Context(), "codex", func(Progress) { reported = true })
+	if err != nil || !reported || c.Path == "" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if _, err := r.Prepare(t.Context(), "cursor", nil); !errors.Is(err, ErrNotInstalled) ||

@@ -87,8 +87,8 @@ func TestInstall(t *testing.T) {
 		t.Fatalf("before: %v", err)
 	}
 
-	var told []Progress
-	got := install(t, r, "codex", InstallOptions{Progress: func(p Progress) { told = append(told, p) }})
+	var reports []Progress
+	got := install(t, r, "codex", InstallOptions{Progress: func(p Progress) { reports = append(reports, p) }})
 	dir := filepath.Join(r.cfg.Dir, "codex", process)
 	adapter := filepath.Join(dir, "node_modules/@agentclientprotocol/codex-acp/dist/index.js")
 	codex := filepath.Join(dir, "node_modules/@openai/codex/bin/codex.js")
@@ -99,7 +99,7 @@ func TestInstall(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("artifacts (-want +got):\n%s", diff)
 	}
-	checkProgress(t, told)
+	checkProgress(t, reports)
 	if _, err := os.Stat(filepath.Join(dir, "node_modules/@agentclientprotocol/codex-acp/script-was-run")); err == nil {
 		t.Error("a script of a package was run")
 	}
@@ -158,11 +158,11 @@ func TestInstallThroughLink(t *testing.T) {
 	}
 }
 
-func checkProgress(t *testing.T, told []Progress) {
+func checkProgress(t *testing.T, reports []Progress) {
 	t.Helper()
 	var stages []Stage
 	done := 0
-	for _, p := range told {
+	for _, p := range reports {
 		if len(stages) == 0 || stages[len(stages)-1] != p.Stage {
 			stages = append(stages, p.Stage)
 		}

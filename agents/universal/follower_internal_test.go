@@ -42,7 +42,7 @@ func anAnswer(id int) eventlog.Event {
 }
 
 // TestFollowTurn: a turn is followed from its own beginning to its own end, also
-// when another one runs at the same time and goes on.
+// when another turn runs at the same time and continues.
 func TestFollowTurn(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})

@@ -425,7 +425,7 @@ func agentSays(t *testing.T, session string, updates ...string) *eventlog.Log {
 	return log
 }
 
-// TestMuchText projects a message of 4 MiB, which goes on in several items.
+// TestMuchText projects a message of 4 MiB, which continues in several items.
 func TestMuchText(t *testing.T) {
 	t.Parallel()
 	const pieces, size = 8, 1 << 19

@@ -36,7 +36,7 @@ type State struct {
 
 type openItem struct {
 	Item
-	Update  string   `json:"update"`            // the kind of update that goes on with it
+	Update  string   `json:"update"`            // the kind of update that continues it
 	Pending []string `json:"pending,omitempty"` // chunks of text that are not yet in the content
 	Bytes   int      `json:"bytes,omitempty"`   // of text and other content
 }
@@ -70,7 +70,7 @@ type openQuestion struct {
 // Limits of the state. The log has the rest.
 const (
 	maxEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
-	maxText      = 1 << 20  // bytes of a message, after which a new one goes on
+	maxText      = 1 << 20  // bytes of a message, after which a new one continues
 	maxOpen      = 16 << 20 // bytes of the tool calls that run
 	maxTools     = 1000     // tool calls that run
 	maxAsked     = 1000     // questions without an answer
@@ -313,7 +313,7 @@ func (s *State) exited(env envelope) {
 	s.emitOwn(SessionEnded, d)
 }
 
-// rejectQuestions rejects the questions of the agent that cannot be answered any more.
+// rejectQuestions rejects the open questions of the agent.
 func (s *State) rejectQuestions() {
 	for _, key := range slices.Sorted(maps.Keys(s.Asked)) {
 		s.emitAnswer(s.Asked[key], "", "", true)

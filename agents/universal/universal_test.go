@@ -51,9 +51,8 @@ func entries(t testing.TB, file string) (all []eventlog.Event) {
 	return all
 }
 
-// TestGolden compares what a log becomes with what it became before. The logs
-// are one of the mock agent's, recorded, and others of the ways that Claude Code,
-// Codex, Gemini and OpenCode have.
+// TestGolden compares the events of logs with golden files. One log was recorded with the
+// mock agent. The others have messages as Claude Code, Codex, Gemini and OpenCode send them.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(logs + "*.jsonl")
@@ -113,11 +112,11 @@ func again(t *testing.T, log []eventlog.Event, want []universal.Event) {
 		got = append(got, s.Apply(e)...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a restored state goes on differently (-want +got):\n%s", diff)
+		t.Errorf("a restored state makes other events (-want +got):\n%s", diff)
 	}
 }
 
-// check holds events to what is promised of all.
+// check checks what the package promises of all events.
 func check(t testing.TB, all []universal.Event) {
 	t.Helper()
 	items, turns, questions := map[string]string{}, map[string]string{}, map[string]bool{}

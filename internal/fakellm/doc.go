@@ -8,7 +8,7 @@
 //	@call NAME {json}   call a tool; NAME may be "a|b*": the first one that the request offers
 //	@say TEXT           answer; {result}, {images} and {tools} are replaced
 //	@think TEXT         think
-//	@wait MS            wait, at most until the client has gone
+//	@wait MS            wait, at most until the client disconnects
 //	@fail STATUS TEXT   answer with an error of the API
 //
 // The lines up to the next call answer one request. The lines after it answer the
