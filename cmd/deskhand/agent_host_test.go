@@ -16,11 +16,11 @@ func sessionConfig(t *testing.T, args ...string) (httpapi.Config, error) {
 	t.Helper()
 	var f sessionFlags
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
-	f.register(flags)
+	var cfg httpapi.Config
+	f.register(flags, &cfg)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	var cfg httpapi.Config
 	err := f.apply(&cfg)
 	return cfg, err
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,35 +34,21 @@ func (a *accessFlags) register(flags *pflag.FlagSet) {
 // serverFlags are the flags of the server.
 type serverFlags struct {
 	accessFlags
-	host        string
-	port        uint16
-	origins     []string
-	methods     []string
-	headers     []string
-	credentials bool
-	trustProxy  bool
-	stateDir    string
-	roots       []string
-	maxUpload   int64
-	maxDesktops int
-	maxConns    int
-	maxPerAddr  int
-	envPolicy   string
-	desktop     bool
-	desktopMenu bool
-	noQuiesce   bool
-	desktopUser string
-	demo        bool
-	logFile     string
-	logLevel    string
-	logFormat   string
-	accessLog   bool
-	media       mediaFlags
-	agents      agentFlags
-	sessions    sessionFlags
-	onHost      hostFlags
-	recordings  recordingFlags
-	socket      net.Listener // passed by systemd; nil: there is none
+	host      string
+	port      uint16
+	cfg       httpapi.Config // what flags set directly
+	roots     []string
+	envPolicy string
+	desktop   bool
+	demo      bool
+	logFile   string
+	logLevel  string
+	logFormat string
+	media     mediaFlags
+	agents    agentFlags
+	sessions  sessionFlags
+	onHost    hostFlags
+	socket    net.Listener // passed by systemd; nil: there is none
 }
 
 func (f *serverFlags) register(flags *pflag.FlagSet) {
@@ -69,32 +56,32 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.Uint16VarP(&f.port, "port", "p", defaultPort, "`port` to listen on; 0 for a free one")
 	f.accessFlags.register(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` that holds the token; - is standard input")
-	flags.StringArrayVarP(&f.origins, "cors-allow-origin", "O", nil, "`origin` whose pages may call the server, or *; may be repeated")
-	flags.StringArrayVarP(&f.methods, "cors-allow-method", "M", nil, "`method` that these pages may use; may be repeated (default: any)")
-	flags.StringArrayVarP(&f.headers, "cors-allow-header", "A", nil, "`header` that these pages may send; may be repeated (default: any)")
-	flags.BoolVarP(&f.credentials, "cors-allow-credentials", "C", false, "let these pages send credentials")
-	flags.BoolVar(&f.trustProxy, "trust-proxy", false, "trust the headers X-Forwarded-Host and X-Forwarded-For")
-	flags.StringVar(&f.stateDir, "state-dir", "", "`directory` for sessions and desktops' files (default $XDG_STATE_HOME/deskhand)")
+	flags.StringArrayVarP(&f.cfg.Origins, "cors-allow-origin", "O", nil, "`origin` whose pages may call the server, or *; may be repeated")
+	flags.StringArrayVarP(&f.cfg.Methods, "cors-allow-method", "M", nil, "`method` that these pages may use; may be repeated (default: any)")
+	flags.StringArrayVarP(&f.cfg.Headers, "cors-allow-header", "A", nil, "`header` that these pages may send; may be repeated (default: any)")
+	flags.BoolVarP(&f.cfg.Credentials, "cors-allow-credentials", "C", false, "let these pages send credentials")
+	flags.BoolVar(&f.cfg.TrustProxy, "trust-proxy", false, "trust the headers X-Forwarded-Host and X-Forwarded-For")
+	flags.StringVar(&f.cfg.StateDir, "state-dir", "", "`directory` for sessions and desktops' files (default $XDG_STATE_HOME/deskhand)")
 	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` below which clients may reach files; may be repeated (default: all files)")
-	flags.Int64Var(&f.maxUpload, "max-upload-bytes", 0, "maximum `bytes` of one upload; 0 for no limit")
-	flags.IntVar(&f.maxDesktops, "max-desktops", httpapi.DefaultMaxDesktops, "maximum `number` of desktops, including main and stopped ones")
-	flags.IntVar(&f.maxConns, "max-connections", 0, "maximum `number` of open connections (default: half of the allowed open files, at most 4096)")
-	flags.IntVar(&f.maxPerAddr, "max-connections-per-address", 0, "maximum `number` of open connections from one address (default: three quarters of --max-connections, or all with --trust-proxy)")
+	flags.Int64Var(&f.cfg.MaxUploadBytes, "max-upload-bytes", 0, "maximum `bytes` of one upload; 0 for no limit")
+	flags.IntVar(&f.cfg.MaxDesktops, "max-desktops", httpapi.DefaultMaxDesktops, "maximum `number` of desktops, including main and stopped ones")
+	flags.IntVar(&f.cfg.MaxConnections, "max-connections", 0, "maximum `number` of open connections (default: half of the allowed open files, at most 4096)")
+	flags.IntVar(&f.cfg.MaxConnectionsPerAddress, "max-connections-per-address", 0, "maximum `number` of open connections from one address (default: three quarters of --max-connections, or all with --trust-proxy)")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "environment of desktops and processes: `inherit|clean`")
 	f.media.register(flags)
 	f.agents.registerServer(flags)
-	f.sessions.register(flags)
-	f.recordings.register(flags)
+	f.sessions.register(flags, &f.cfg)
+	registerRecordings(flags, &f.cfg)
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop with the server")
-	flags.StringVar(&f.desktopUser, "desktop-user", "", "`user` that desktops and their programs run as (default: this user)")
-	flags.BoolVar(&f.desktopMenu, "desktop-menu", false, "add Terminal and Browser to the menu of desktops, for the viewer who has control")
-	flags.BoolVar(&f.noQuiesce, "no-quiesce", false, "send input without waiting for programs to handle earlier input, for clients that pace themselves")
+	flags.StringVar(&f.cfg.DesktopUser, "desktop-user", "", "`user` that desktops and their programs run as (default: this user)")
+	flags.BoolVar(&f.cfg.DesktopMenu, "desktop-menu", false, "add Terminal and Browser to the menu of desktops, for the viewer who has control")
+	flags.BoolVar(&f.cfg.NoQuiesce, "no-quiesce", false, "send input without waiting for programs to handle earlier input, for clients that pace themselves")
 	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
-	flags.BoolVar(&f.accessLog, "access-log", false, "log every request")
+	flags.BoolVar(&f.cfg.AccessLog, "access-log", false, "log every request")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 }
 
@@ -127,7 +114,7 @@ func (f *serverFlags) environment(flags *pflag.FlagSet) error {
 		f.port = uint16(n)
 	}
 	if v := os.Getenv("SANDBOX_AGENT_LOG_HTTP"); v != "" && !flags.Changed("access-log") {
-		f.accessLog = v != "0"
+		f.cfg.AccessLog = v != "0"
 	}
 	for name, value := range map[string]*string{"log-format": &f.logFormat, "log-level": &f.logLevel} {
 		if v := os.Getenv("DESKHAND_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))); v != "" && !flags.Changed(name) {
@@ -168,15 +155,11 @@ func (a *accessFlags) resolve() (string, error) {
 
 // config returns the server's configuration.
 func (f *serverFlags) config() (httpapi.Config, error) {
-	if f.noToken && (f.sessions.user != "" || f.desktopUser != "") {
+	if f.noToken && (f.cfg.AgentHost.RunAs != "" || f.cfg.DesktopUser != "") {
 		return httpapi.Config{}, usagef("--no-token excludes --agent-user and --desktop-user: the programs of that user could do through the server what its own user can")
 	}
-	cfg := httpapi.Config{
-		NoToken: f.noToken, Origins: f.origins, Methods: f.methods, Headers: f.headers,
-		Credentials: f.credentials, TrustProxy: f.trustProxy, StateDir: f.stateDir, AccessLog: f.accessLog,
-		MaxConnections: f.maxConns, MaxConnectionsPerAddress: f.maxPerAddr,
-		MaxDesktops: f.maxDesktops, DesktopMenu: f.desktopMenu, DesktopUser: f.desktopUser, NoQuiesce: f.noQuiesce,
-	}
+	cfg := f.cfg
+	cfg.NoToken = f.noToken
 	if f.port != 0 {
 		cfg.StateName = "port-" + strconv.Itoa(int(f.port))
 	}
@@ -184,18 +167,17 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	if cfg.Roots, err = fileRoots(f.roots); err != nil {
 		return cfg, err
 	}
-	if cfg.MaxUploadBytes = f.maxUpload; f.maxUpload < 0 {
+	if cfg.MaxUploadBytes < 0 {
 		return cfg, usagef("--max-upload-bytes must not be negative")
 	}
-	if f.maxDesktops < 1 {
-		return cfg, usagef("--max-desktops must be at least 1, not %d", f.maxDesktops)
+	if cfg.MaxDesktops < 1 {
+		return cfg, usagef("--max-desktops must be at least 1, not %d", cfg.MaxDesktops)
 	}
-	switch f.envPolicy {
-	case "inherit":
-	case "clean":
+	if err := choose("env-policy", f.envPolicy, "inherit", "clean"); err != nil {
+		return cfg, err
+	}
+	if f.envPolicy == "clean" {
 		cfg.EnvPolicy = desktop.EnvClean
-	default:
-		return cfg, usagef("--env-policy must be inherit or clean, not %q", f.envPolicy)
 	}
 	if err := f.media.config(&cfg); err != nil {
 		return cfg, err
@@ -206,11 +188,28 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	if err := f.sessions.apply(&cfg); err != nil {
 		return cfg, err
 	}
-	if err := f.recordings.config(&cfg); err != nil {
-		return cfg, err
+	if r := cfg.Retention; r.MaxCount < 0 || r.MaxAge < 0 || r.MaxBytes < 0 {
+		return cfg, usagef("--recordings-max-count, --recordings-max-age and --recordings-max-bytes must not be negative")
 	}
 	cfg.Token, err = f.resolve()
 	return cfg, err
+}
+
+// choose returns an error unless the value of a flag is one of the words.
+func choose(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	last := len(words) - 1
+	return usagef("--%s must be %s or %s, not %q", flag, strings.Join(words[:last], ", "), words[last], value)
+}
+
+// registerRecordings adds the flags of the recordings' directory and retention.
+func registerRecordings(flags *pflag.FlagSet, cfg *httpapi.Config) {
+	flags.StringVar(&cfg.RecordingsDir, "recordings-dir", "", "`directory` for recordings (default: beside the desktops' files)")
+	flags.IntVar(&cfg.Retention.MaxCount, "recordings-max-count", 0, "maximum `number` of recordings of a desktop, of which the newest are kept; 0 keeps all")
+	flags.DurationVar(&cfg.Retention.MaxAge, "recordings-max-age", 0, "delete recordings older than a `time` such as 720h; 0 keeps all")
+	flags.Int64Var(&cfg.Retention.MaxBytes, "recordings-max-bytes", 0, "maximum `bytes` of the recordings of a desktop, of which the newest are kept; 0 keeps all")
 }
 
 // fileRoots parses the values of --fs-root. A name has no slash, so a

@@ -7,12 +7,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
-
-	"golang.org/x/term"
 
 	"github.com/deskhand/deskhand/agents/registry"
-	"github.com/deskhand/deskhand/internal/apiclient"
 )
 
 const aboutInstallAgent = `Installs an agent from npm, so that its first session starts without a download.
@@ -86,10 +82,14 @@ func installable(r *registry.Registry) []string {
 }
 
 func (p program) installOne(ctx context.Context, r *registry.Registry, id string, o registry.InstallOptions) error {
-	bar := p.newBar()
-	o.Progress = bar.show
+	var stage registry.Stage
+	o.Progress = func(now registry.Progress) {
+		if now.Stage != stage && !now.Stage.Over() { // the command prints the outcome
+			fmt.Fprintf(p.stderr, "%s: %s\n", now.Agent, now.Message)
+		}
+		stage = now.Stage
+	}
 	got, err := r.Install(ctx, id, o)
-	bar.clear()
 	var failed *registry.InstallError
 	var invalid *registry.InvalidError
 	switch {
@@ -116,64 +116,6 @@ func (p program) installOne(ctx context.Context, r *registry.Registry, id string
 
 func indent(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
-}
-
-// bar shows the progress of an install: one line that changes on a terminal, a
-// line for each stage elsewhere.
-type bar struct {
-	out   *os.File
-	tty   bool
-	stage registry.Stage
-	drawn time.Time
-}
-
-// barBeat is the shortest time between two updates of the line.
-const barBeat = 100 * time.Millisecond
-
-func (p program) newBar() *bar {
-	return &bar{out: p.stderr, tty: term.IsTerminal(int(p.stderr.Fd()))}
-}
-
-func (b *bar) show(p registry.Progress) {
-	if p.Stage.Over() {
-		return // the command prints the outcome
-	}
-	fresh := p.Stage != b.stage
-	b.stage = p.Stage
-	if !b.tty {
-		if fresh {
-			fmt.Fprintf(b.out, "%s: %s\n", p.Agent, p.Message)
-		}
-		return
-	}
-	if now := time.Now(); fresh || now.Sub(b.drawn) >= barBeat {
-		b.drawn = now
-		fmt.Fprintf(b.out, "\r%s\x1b[K", barLine(p, apiclient.Width(b.out)-1))
-	}
-}
-
-func (b *bar) clear() {
-	if b.tty {
-		fmt.Fprint(b.out, "\r\x1b[K")
-	}
-}
-
-// barLine returns a line of at most width letters.
-func barLine(p registry.Progress, width int) string {
-	line := p.Agent + ": " + p.Message
-	if p.Stage == registry.StageDownload && p.Total > 0 {
-		const cells = 24
-		full := cells * p.Done / p.Total
-		line = fmt.Sprintf("%s [%s%s] %d/%d packages, %d MB", p.Agent, strings.Repeat("#", full), strings.Repeat(".", cells-full),
-			p.Done, p.Total, p.Bytes/1e6)
-	}
-	letters := []rune(strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, line))
-	return string(letters[:min(len(letters), max(0, width))])
 }
 
 // homeOr returns dir, or the home directory if dir is empty.

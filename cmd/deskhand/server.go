@@ -264,7 +264,7 @@ func (p program) announce(at url.URL, s *httpapi.Server, tokenKnown bool, f serv
 	if f.noToken && !isLoopback(f.host) {
 		log.Warn("--no-token on an address that other machines may reach: every client that reaches it controls the desktops and this user's account", "host", f.host)
 	}
-	if f.noToken && f.credentials && slices.Contains(f.origins, "*") {
+	if f.noToken && f.cfg.Credentials && slices.Contains(f.cfg.Origins, "*") {
 		log.Warn("--no-token with --cors-allow-origin '*' and --cors-allow-credentials: every web page that is open in a browser here can use the desktops")
 	}
 	base := at.String()
@@ -316,8 +316,8 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
 		return nil, nil, usagef("--log-level must be debug, info, warn or error, not %q", f.logLevel)
 	}
-	if f.logFormat != formatText && f.logFormat != formatJSON {
-		return nil, nil, usagef("--log-format must be text or json, not %q", f.logFormat)
+	if err := choose("log-format", f.logFormat, formatText, formatJSON); err != nil {
+		return nil, nil, err
 	}
 	out, done := stderr, func() {}
 	if f.logFile != "" {
@@ -343,7 +343,7 @@ func (f *serverFlags) mayLogTo(file string) error {
 	if err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
-	for _, name := range []string{f.sessions.user, f.desktopUser} {
+	for _, name := range []string{f.cfg.AgentHost.RunAs, f.cfg.DesktopUser} {
 		user, err := supervise.LookupUser(name)
 		if err != nil {
 			continue // httpapi.New reports it
