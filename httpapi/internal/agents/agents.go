@@ -54,20 +54,14 @@ type Query struct {
 	NoCache bool `query:"no_cache" doc:"With config: start what is installed and ask it"`
 }
 
-type agentsInput struct{ Query }
-
 type agentInput struct {
 	Agent string `path:"agent" example:"claude"`
 	Query
 }
 
-type (
-	agentList struct {
-		Agents []agentInfo `json:"agents" nullable:"false"`
-	}
-	agentsOutput struct{ Body agentList }
-	agentOutput  struct{ Body agentInfo }
-)
+type agentList struct {
+	Agents []agentInfo `json:"agents" nullable:"false"`
+}
 
 type agentModes struct {
 	Modes []agentMode `json:"modes" nullable:"false"`
@@ -79,12 +73,9 @@ type agentMode struct {
 	Description string `json:"description"`
 }
 
-type (
-	agentPath struct {
-		Agent string `path:"agent" example:"claude"`
-	}
-	modesOutput struct{ Body agentModes }
-)
+type agentPath struct {
+	Agent string `path:"agent" example:"claude"`
+}
 
 // Config configures the routes of agents.
 type Config struct {
@@ -105,43 +96,36 @@ func Register(api *rest.API, cfg Config) {
 	a := &area{rest.Group{API: api}, cfg}
 
 	r := rest.Route{Tag: "Agents", Errors: []int{http.StatusBadRequest}}
-	list := r
-	list.ID, list.Method, list.Path, list.Summary = "listAgents", http.MethodGet, "/v1/agents", "List the agents that can be hosted"
-	list.About = "Models, modes and thought levels are the ones that an agent named when it last ran, else the ones in a table."
-	agenthost.Add(a.Group, list, a.list)
-
-	get := r
-	get.ID, get.Method, get.Path, get.Summary = "getAgent", http.MethodGet, "/v1/agents/{agent}", "Tell about one agent"
-	agenthost.Add(a.Group, get, a.get)
-
-	modes := r
-	modes.ID, modes.Method, modes.Path, modes.Summary = "listAgentModes", http.MethodGet, "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"
-	agenthost.Add(a.Group, modes, a.modes)
+	agenthost.Add(a.Group, r.Get("listAgents", "/v1/agents", "List the agents that can be hosted").
+		WithAbout("Models, modes and thought levels are the ones that an agent named when it last ran, else the ones in a table."), a.list)
+	agenthost.Add(a.Group, r.Get("getAgent", "/v1/agents/{agent}", "Tell about one agent"), a.get)
+	agenthost.Add(a.Group, r.Get("listAgentModes", "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"), a.modes)
 	a.registerInstall(r)
 	a.registerProgress(r)
 }
 
-func (a *area) list(ctx context.Context, in *agentsInput) (*agentsOutput, error) {
+func (a *area) list(ctx context.Context, q *Query) (*rest.Output[agentList], error) {
 	all := a.Registry.Agents()
 	servers, credentials := a.Servers(ctx), a.Registry.AgentsWithCredentials()
-	out := &agentsOutput{agentList{make([]agentInfo, len(all))}}
+	list := agentList{make([]agentInfo, len(all))}
 	var group errgroup.Group
 	group.SetLimit(2) // agents take a lot of memory while they start
 	for i, agent := range all {
 		group.Go(func() error {
-			out.Body.Agents[i] = a.describe(ctx, agent, servers, credentials, in.Query)
+			list.Agents[i] = a.describe(ctx, agent, servers, credentials, *q)
 			return nil
 		})
 	}
-	return out, group.Wait()
+	err := group.Wait()
+	return rest.Reply(list, err)
 }
 
-func (a *area) get(ctx context.Context, in *agentInput) (*agentOutput, error) {
+func (a *area) get(ctx context.Context, in *agentInput) (*rest.Output[agentInfo], error) {
 	agent, err := a.Registry.Agent(in.Agent)
 	if err != nil {
 		return nil, err
 	}
-	return &agentOutput{a.describe(ctx, agent, a.Servers(ctx), a.Registry.AgentsWithCredentials(), in.Query)}, nil
+	return rest.Reply(a.describe(ctx, agent, a.Servers(ctx), a.Registry.AgentsWithCredentials(), in.Query), nil)
 }
 
 // describe describes an agent; with NoCache, after it was asked.
@@ -187,16 +171,16 @@ func statusOf(s agents.AgentStatus) *agentServerStatus {
 	return &agentServerStatus{Status: "running", UptimeMS: &up}
 }
 
-func (a *area) modes(_ context.Context, in *agentPath) (*modesOutput, error) {
+func (a *area) modes(_ context.Context, in *agentPath) (*rest.Output[agentModes], error) {
 	agent, err := a.Registry.Agent(in.Agent)
-	out := &modesOutput{agentModes{[]agentMode{}}}
+	list := agentModes{[]agentMode{}}
 	for _, o := range agent.Options {
 		if o.Category != registry.CategoryMode {
 			continue
 		}
 		for _, c := range o.Choices {
-			out.Body.Modes = append(out.Body.Modes, agentMode{c.Value, c.Name, c.Description})
+			list.Modes = append(list.Modes, agentMode{c.Value, c.Name, c.Description})
 		}
 	}
-	return out, err
+	return rest.Reply(list, err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"reflect"
-	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -40,11 +39,11 @@ type agentArtifact struct {
 
 func (a *area) registerInstall(r rest.Route) {
 	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
-	r.ID, r.Method, r.Path, r.Summary = "installAgent", http.MethodPost, "/v1/agents/{agent}/install", "Install an agent"
+	r = r.Post("installAgent", "/v1/agents/{agent}/install", "Install an agent").
+		WithErrors(http.StatusInternalServerError, http.StatusServiceUnavailable)
 	r.About = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
 		"When it takes long the response begins with white space, and a failure is then the problem as the body of a 200. " +
 		"Follow install/events to see how far it is."
-	r.Errors = append(slices.Clone(r.Errors), http.StatusInternalServerError, http.StatusServiceUnavailable)
 	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
 	agenthost.Add(a.Group, r, a.install)
 }
@@ -70,7 +69,7 @@ func (a *area) install(ctx context.Context, in *installInput) (*rest.BodyOutput,
 }
 
 func (a *area) registerProgress(r rest.Route) {
-	r.ID, r.Method, r.Path, r.Summary = "followAgentInstall", http.MethodGet, "/v1/agents/{agent}/install/events", "Follow the install of an agent"
+	r = r.Get("followAgentInstall", "/v1/agents/{agent}/install/events", "Follow the install of an agent")
 	r.Query = true
 	r.About = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
 		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
@@ -100,9 +99,7 @@ func (a *area) followInstall(_ context.Context, in *agentPath) (*rest.EventsOutp
 			return p, nil
 		},
 		Write: func(_ context.Context, w *rest.EventWriter, p registry.Progress) (more bool) {
-			data, err := rest.MarshalJSON(p)
-			w.Write("progress", 0, data)
-			return err == nil && !p.Stage.Over()
+			return w.WriteJSON("progress", 0, p) && !p.Stage.Over()
 		},
 	}), nil
 }

@@ -60,20 +60,17 @@ var archiveFormats = map[string]struct {
 }
 
 func (a *area) registerArchives(r rest.Route) {
-	up := r
-	up.ID, up.Method, up.Path = "uploadBatch", http.MethodPost, "/v1/fs/upload-batch"
-	up.Summary = "Unpack a tar archive into a directory"
+	up := r.Post("uploadBatch", "/v1/fs/upload-batch", "Unpack a tar archive into a directory").
+		WithErrors(http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
 	up.About = "The archive may be compressed with gzip or zstd. It is all or nothing: an archive that is damaged, or has a path, " +
 		"a link or a device that is refused, changes nothing."
 	up.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 	for _, t := range archiveTypes {
 		up.Body.Content[t] = rest.Binary()
 	}
-	up.Errors = append(slices.Clone(r.Errors), http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
 	rest.Add(a.Group, up, a.uploadBatch)
-	down := r
-	down.ID, down.Method, down.Path, down.Query = "downloadArchive", http.MethodGet, "/v1/fs/archive", true
-	down.Summary = "Read a directory, or a file, as a tar archive"
+	down := r.Get("downloadArchive", "/v1/fs/archive", "Read a directory, or a file, as a tar archive")
+	down.Query = true
 	down.About = "It is made while it is sent. Links stay links; what cannot be read is left out. " +
 		"Should something go wrong in the middle, the connection breaks."
 	down.Content = map[string]*huma.MediaType{}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -21,8 +20,8 @@ type readInput struct {
 }
 
 func (a *area) registerReading(r rest.Route) {
-	r.ID, r.Method, r.Path, r.Query = "readFile", http.MethodGet, "/v1/fs/file", true
-	r.Summary = "Read a file"
+	r = r.Get("readFile", "/v1/fs/file", "Read a file").WithErrors(http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
+	r.Query = true
 	r.About = "A range, and what was not changed since, are answered as RFC 9110 has them. HEAD tells size and entity tag."
 	whole := binaryFile()
 	r.Content = whole
@@ -30,7 +29,6 @@ func (a *area) registerReading(r rest.Route) {
 		"206": {Description: "The range that was asked for", Content: whole},
 		"304": {Description: http.StatusText(http.StatusNotModified)},
 	}
-	r.Errors = append(slices.Clip(r.Errors), http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
 	rest.Add(a.Group, r, a.readFile)
 }
 

@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/deskhand/deskhand/filesystem"
@@ -53,10 +52,8 @@ type (
 )
 
 func (a *area) registerSearch(r rest.Route) {
-	r.ID, r.Method, r.Path = "searchFiles", http.MethodGet, "/v1/fs/search"
-	r.Summary = "Find files by name and content"
-	r.About = "Symbolic links are not followed. Reaching a limit is no error."
-	rest.Add(a.Group, r, a.searchFiles)
+	rest.Add(a.Group, r.Get("searchFiles", "/v1/fs/search", "Find files by name and content").
+		WithAbout("Symbolic links are not followed. Reaching a limit is no error."), a.searchFiles)
 }
 
 func (a *area) searchFiles(ctx context.Context, in *searchInput) (*searchOutput, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -66,13 +65,9 @@ type (
 )
 
 func (a *area) registerEntries(r rest.Route) {
-	list := r
-	list.ID, list.Method, list.Path = "listEntries", http.MethodGet, "/v1/fs/entries"
-	list.Summary, list.About = "List a directory", "Sorted by name, byte by byte. Of symbolic links, the links themselves."
-	rest.Add(a.Group, list, a.listEntries)
-	stat := r
-	stat.ID, stat.Method, stat.Path, stat.Summary = "statFile", http.MethodGet, "/v1/fs/stat", "Tell about a file or directory"
-	rest.Add(a.Group, stat, a.statFile)
+	rest.Add(a.Group, r.Get("listEntries", "/v1/fs/entries", "List a directory").
+		WithAbout("Sorted by name, byte by byte. Of symbolic links, the links themselves."), a.listEntries)
+	rest.Add(a.Group, r.Get("statFile", "/v1/fs/stat", "Tell about a file or directory"), a.statFile)
 }
 
 func (a *area) listEntries(ctx context.Context, in *entriesInput) (*entriesOutput, error) {
@@ -144,24 +139,18 @@ func (a *area) statFile(_ context.Context, in *statInput) (*statOutput, error) {
 }
 
 func (a *area) registerTree(r rest.Route) {
-	remove := r
-	remove.ID, remove.Method, remove.Path = "deleteEntry", http.MethodDelete, "/v1/fs/entry"
-	remove.Summary, remove.About = "Remove a file, a link or a directory", "Of a symbolic link, the link only."
-	remove.Errors = append(slices.Clip(remove.Errors), http.StatusConflict)
+	r = r.WithErrors(http.StatusConflict)
+	remove := r.Delete("deleteEntry", "/v1/fs/entry", "Remove a file, a link or a directory").WithAbout("Of a symbolic link, the link only.")
+	remove.Status = http.StatusOK
 	rest.Add(a.Group, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
 		return a.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
 	})
-	mkdir := remove
-	mkdir.ID, mkdir.Method, mkdir.Path = "makeDirectory", http.MethodPost, "/v1/fs/mkdir"
-	mkdir.Summary, mkdir.About = "Make a directory, and those above it", "One that exists is no error."
+	mkdir := r.Post("makeDirectory", "/v1/fs/mkdir", "Make a directory, and those above it").WithAbout("One that exists is no error.")
 	rest.Add(a.Group, mkdir, func(_ context.Context, in *PathQuery) (*pathOutput, error) {
 		return a.atPath(*in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
 	})
-	move := remove
-	move.ID, move.Method, move.Path = "moveEntry", http.MethodPost, "/v1/fs/move"
-	move.Summary = "Move a file, a link or a directory"
-	move.About = "Across file systems, too. Nothing is removed before what replaces it is in its place."
-	rest.Add(a.Group, move, a.moveEntry)
+	rest.Add(a.Group, r.Post("moveEntry", "/v1/fs/move", "Move a file, a link or a directory").
+		WithAbout("Across file systems, too. Nothing is removed before what replaces it is in its place."), a.moveEntry)
 }
 
 // atPath does something to a path and answers with it.

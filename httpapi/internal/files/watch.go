@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
@@ -25,8 +24,8 @@ type FileEvent struct {
 }
 
 func (a *area) registerWatch(r rest.Route) {
-	r.ID, r.Method, r.Path, r.Query = "watchFiles", http.MethodGet, "/v1/fs/watch", true
-	r.Summary = "Follow what happens to files"
+	r = r.Get("watchFiles", "/v1/fs/watch", "Follow what happens to files")
+	r.Query = true
 	r.About = "A stream of server-sent events named created, changed, removed and renamed (moved away), whose data is JSON: " +
 		"type, path, and directory when it is one. An event named overflow says that some were missed, and where: look again. " +
 		"The comment \": connected\" comes first; what happens from then on is told. " +

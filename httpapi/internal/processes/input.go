@@ -29,27 +29,20 @@ type terminalSize struct {
 	Rows uint16 `json:"rows"`
 }
 
-type (
-	resizeInput struct {
-		ID   string `path:"id"`
-		Body terminalSize
-	}
-
-	resizeOutput struct{ Body terminalSize }
-)
+type resizeInput struct {
+	ID   string `path:"id"`
+	Body terminalSize
+}
 
 func (a *Area) registerProcessInput() {
 	r := rest.Route{
-		Method: http.MethodPost, Tag: "Processes", Other: rest.StreamError,
+		Tag: "Processes", Other: rest.StreamError,
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 	}
-	write := r
-	write.ID, write.Path, write.Summary = "sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input"
-	write.Errors = append(write.Errors, http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout)
-	rest.Add(a.Group, write, a.writeInput)
-	end := r
-	end.ID, end.Path, end.Summary = "closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input"
-	end.About = "On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines."
+	rest.Add(a.Group, r.Post("sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input").
+		WithErrors(http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout), a.writeInput)
+	end := r.Post("closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input").
+		WithAbout("On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines.")
 	rest.Add(a.Group, end, func(_ context.Context, in *processID) (*rest.OKOutput, error) {
 		p, err := a.find(in.ID)
 		if err != nil {
@@ -57,17 +50,13 @@ func (a *Area) registerProcessInput() {
 		}
 		return rest.OKOr(p.CloseInput())
 	})
-	resize := r
-	resize.ID, resize.Path, resize.Summary = "resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal"
-	rest.Add(a.Group, resize, func(_ context.Context, in *resizeInput) (*resizeOutput, error) {
+	resize := r.Post("resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal")
+	rest.Add(a.Group, resize, func(_ context.Context, in *resizeInput) (*rest.Output[terminalSize], error) {
 		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.Resize(in.Body.Cols, in.Body.Rows); err != nil {
-			return nil, err
-		}
-		return &resizeOutput{in.Body}, nil
+		return rest.Reply(in.Body, p.Resize(in.Body.Cols, in.Body.Rows))
 	})
 }
 
@@ -76,11 +65,7 @@ func (a *Area) writeInput(ctx context.Context, in *processInput) (*writtenOutput
 	if err != nil {
 		return nil, err
 	}
-	encoding := ""
-	if in.Body.Encoding != nil {
-		encoding = *in.Body.Encoding
-	}
-	data, err := decodeInput(in.Body.Data, encoding, "base64")
+	data, err := decodeInput(in.Body.Data, rest.Value(in.Body.Encoding), "base64")
 	if err != nil {
 		return nil, rest.InvalidRequest.Problem("invalid request: " + err.Error())
 	}

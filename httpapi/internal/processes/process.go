@@ -53,8 +53,6 @@ type usageInfo struct {
 }
 
 type (
-	processOutput struct{ Body processInfo }
-
 	processesOutput struct {
 		Body struct {
 			Processes []processInfo `json:"processes" nullable:"false" doc:"In the order of their creation"`
@@ -102,29 +100,23 @@ func Register(api *rest.API, cfg Config) *Area {
 	a := &Area{Group: rest.Group{API: api, Problem: problem}, cfg: cfg}
 
 	r := rest.Route{Tag: "Processes", Other: rest.StreamError}
-	create := r
-	create.ID, create.Method, create.Path = "createProcess", http.MethodPost, "/v1/processes"
-	create.Summary = "Start a process"
-	create.About = "It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit."
-	create.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway}
-	rest.Add(a.Group, create, a.createProcess)
-	list := r
-	list.ID, list.Method, list.Path, list.Summary = "listProcesses", http.MethodGet, "/v1/processes", "List processes"
-	list.About = "Those of the desktops are among them. Of those that have ended, the latest ones."
-	rest.Add(a.Group, list, a.listProcesses)
+	rest.Add(a.Group, r.Post("createProcess", "/v1/processes", "Start a process").
+		WithAbout("It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit.").
+		WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway), a.createProcess)
+	rest.Add(a.Group, r.Get("listProcesses", "/v1/processes", "List processes").
+		WithAbout("Those of the desktops are among them. Of those that have ended, the latest ones."), a.listProcesses)
 	// Before what has an id in their place.
 	a.registerRun()
 	a.registerProcessConfig()
 	r.Errors = []int{http.StatusNotFound}
-	get := r
-	get.ID, get.Method, get.Path, get.Summary = "getProcess", http.MethodGet, "/v1/processes/{id}", "Tell about a process"
-	rest.Add(a.Group, get, func(_ context.Context, in *usageInput) (*processOutput, error) {
+	get := r.Get("getProcess", "/v1/processes/{id}", "Tell about a process")
+	rest.Add(a.Group, get, func(_ context.Context, in *usageInput) (*rest.Output[processInfo], error) {
 		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
 		info, err := describeProcess(p, in.Usage)
-		return &processOutput{info}, err
+		return rest.Reply(info, err)
 	})
 	a.registerEnding(r)
 	a.registerProcessLogs()
@@ -152,13 +144,7 @@ func (a *Area) spec(b *startBody) (process.Spec, error) {
 	}
 	spec := process.Spec{
 		Command: b.Command, Args: b.Args, Dir: userhome.Expand(b.Cwd), Env: b.Env, Terminal: b.TTY, Interactive: b.Interactive,
-		User: b.User,
-	}
-	if b.Cols != nil {
-		spec.Cols = *b.Cols
-	}
-	if b.Rows != nil {
-		spec.Rows = *b.Rows
+		User: b.User, Cols: rest.Value(b.Cols), Rows: rest.Value(b.Rows),
 	}
 	if b.Desktop != "" {
 		var err error
@@ -170,7 +156,7 @@ func (a *Area) spec(b *startBody) (process.Spec, error) {
 	return spec, nil
 }
 
-func (a *Area) createProcess(_ context.Context, in *rest.Input[startBody]) (*processOutput, error) {
+func (a *Area) createProcess(_ context.Context, in *rest.Input[startBody]) (*rest.Output[processInfo], error) {
 	spec, err := a.spec(&in.Body)
 	if err != nil {
 		return nil, err
@@ -183,7 +169,7 @@ func (a *Area) createProcess(_ context.Context, in *rest.Input[startBody]) (*pro
 	if err != nil {
 		return nil, err
 	}
-	return &processOutput{processOf(p.Info())}, nil
+	return rest.Reply(processOf(p.Info()), nil)
 }
 
 func (a *Area) listProcesses(_ context.Context, in *listInput) (*processesOutput, error) {
@@ -223,21 +209,17 @@ func (a *Area) registerEnding(r rest.Route) {
 		},
 		{"kill", "Kill a process and all that it started", "Sends SIGKILL.", (*process.Process).Kill},
 	} {
-		e := r
-		e.ID, e.Method, e.Path = end.name+"Process", http.MethodPost, "/v1/processes/{id}/"+end.name
-		e.Summary, e.About = end.summary, end.about
-		rest.Add(a.Group, e, func(ctx context.Context, in *waitInput) (*processOutput, error) {
+		e := r.Post(end.name+"Process", "/v1/processes/{id}/"+end.name, end.summary).WithAbout(end.about)
+		rest.Add(a.Group, e, func(ctx context.Context, in *waitInput) (*rest.Output[processInfo], error) {
 			p, err := a.find(in.ID)
 			if err != nil {
 				return nil, err
 			}
-			return &processOutput{processOf(end.do(p, ctx, rest.Milliseconds(uint64(in.WaitMS.Value))))}, nil
+			return rest.Reply(processOf(end.do(p, ctx, rest.Milliseconds(uint64(in.WaitMS.Value)))), nil)
 		})
 	}
-	remove := r
-	remove.ID, remove.Method, remove.Path = "deleteProcess", http.MethodDelete, "/v1/processes/{id}"
-	remove.Summary, remove.Status = "Forget a process that has ended, and what it printed", http.StatusNoContent
-	remove.Errors = append(remove.Errors, http.StatusConflict)
+	remove := r.Delete("deleteProcess", "/v1/processes/{id}", "Forget a process that has ended, and what it printed").
+		WithErrors(http.StatusConflict)
 	rest.Add(a.Group, remove, func(_ context.Context, in *processID) (*struct{}, error) {
 		p, err := a.find(in.ID)
 		if err != nil {

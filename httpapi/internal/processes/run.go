@@ -33,8 +33,6 @@ type runResult struct {
 	DurationMS      int64  `json:"durationMs"`
 }
 
-type runOutput struct{ Body runResult }
-
 func (a *Area) registerRun() {
 	rest.Add(a.Group, rest.Route{
 		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError,
@@ -45,7 +43,7 @@ func (a *Area) registerRun() {
 	}, a.run)
 }
 
-func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*runOutput, error) {
+func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*rest.Output[runResult], error) {
 	b := &in.Body
 	spec, err := a.spec(&startBody{
 		Command: b.Command, Args: b.Args, Cwd: b.Cwd, Env: b.Env, User: b.User, Desktop: b.Desktop,
@@ -66,15 +64,15 @@ func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*runOutput, er
 	if err != nil {
 		return nil, err
 	}
-	out := &runOutput{runResult{
+	out := runResult{
 		ExitCode: r.Exit.Code, TimedOut: r.TimedOut, Stdout: text(r.Stdout), Stderr: text(r.Stderr),
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
 		DurationMS: r.Duration.Milliseconds(),
-	}}
-	if !r.TimedOut {
-		out.Body.Signal = r.Exit.Signal
 	}
-	return out, nil
+	if !r.TimedOut {
+		out.Signal = r.Exit.Signal
+	}
+	return rest.Reply(out, nil)
 }
 
 // text is output as a string that JSON can hold.
@@ -90,14 +88,12 @@ type processConfig struct {
 	MaxInputBytes          uint64 `json:"maxInputBytesPerRequest" example:"65536"`
 }
 
-type processConfigOutput struct{ Body processConfig }
-
-func configOf(l process.Limits) *processConfigOutput {
+func configOf(l process.Limits) processConfig {
 	//nolint:gosec // none of them is negative
-	return &processConfigOutput{processConfig{
+	return processConfig{
 		uint64(l.MaxProcesses), uint64(l.RunTimeout.Milliseconds()), uint64(l.MaxRunTimeout.Milliseconds()),
 		uint64(l.MaxOutput), uint64(l.MaxLog), uint64(l.MaxInput),
-	}}
+	}
 }
 
 // limits checks what clients set. The texts are the reference's.
@@ -128,21 +124,18 @@ func (c processConfig) limits() (process.Limits, error) {
 }
 
 func (a *Area) registerProcessConfig() {
-	r := rest.Route{
-		ID: "getProcessConfig", Method: http.MethodGet, Path: "/v1/processes/config", Tag: "Processes", Other: rest.StreamError,
-		Summary: "Tell the limits of processes",
-	}
-	rest.Add(a.Group, r, func(context.Context, *struct{}) (*processConfigOutput, error) {
+	const at = "/v1/processes/config"
+	r := rest.Route{Tag: "Processes", Other: rest.StreamError}
+	rest.Add(a.Group, r.Get("getProcessConfig", at, "Tell the limits of processes"), func(context.Context, *struct{}) (*rest.Output[processConfig], error) {
 		m, err := a.manager()
 		if err != nil {
 			return nil, err
 		}
-		return configOf(m.Limits()), nil
+		return rest.Reply(configOf(m.Limits()), nil)
 	})
-	r.ID, r.Method, r.Summary = "setProcessConfig", http.MethodPost, "Set the limits of processes"
-	r.About = "They take effect immediately, until the server ends."
-	r.Errors = []int{http.StatusBadRequest}
-	rest.Add(a.Group, r, func(_ context.Context, in *rest.Input[processConfig]) (*processConfigOutput, error) {
+	set := r.Post("setProcessConfig", at, "Set the limits of processes").
+		WithAbout("They take effect immediately, until the server ends.").WithErrors(http.StatusBadRequest)
+	rest.Add(a.Group, set, func(_ context.Context, in *rest.Input[processConfig]) (*rest.Output[processConfig], error) {
 		l, err := in.Body.limits()
 		if err != nil {
 			return nil, err
@@ -154,6 +147,6 @@ func (a *Area) registerProcessConfig() {
 		if err != nil {
 			return nil, err
 		}
-		return configOf(m.Limits()), nil
+		return rest.Reply(configOf(m.Limits()), nil)
 	})
 }

@@ -70,17 +70,14 @@ type area struct {
 func Register(api *rest.API, cfg Config) {
 	a := &area{rest.Group{API: api, Problem: problem}, cfg}
 
-	r := rest.Route{Path: "/v1/tokens", Tag: "Tokens"}
-	create := r
-	create.ID, create.Method, create.Summary = "createToken", http.MethodPost, "Make a token for another client"
+	r := rest.Route{Tag: "Tokens"}
+	create := r.Post("createToken", "/v1/tokens", "Make a token for another client")
 	create.About = "It is accepted wherever the server's own is, for as much as its scope allows, until it expires or is revoked. " +
 		"It ends with the token that made it, and with its desktop. " +
 		"Put a view token behind #token= of the page at /ui/ to have a link to share."
-	create.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
-	rest.Add(a.Group, create, a.createToken)
-	list := r
-	list.ID, list.Method, list.Summary = "listTokens", http.MethodGet, "List tokens, without their values"
-	list.About = "The list has the tokens that were made by request, and the tokens with which agents that run here use desktops."
+	rest.Add(a.Group, create.WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage), a.createToken)
+	list := r.Get("listTokens", "/v1/tokens", "List tokens, without their values").
+		WithAbout("The list has the tokens that were made by request, and the tokens with which agents that run here use desktops.")
 	rest.Add(a.Group, list, func(context.Context, *struct{}) (*tokensOutput, error) {
 		grants, err := a.Store.List()
 		out := &tokensOutput{}
@@ -90,12 +87,11 @@ func Register(api *rest.API, cfg Config) {
 		}
 		return out, err
 	})
-	revoke := r
-	revoke.ID, revoke.Method, revoke.Path, revoke.Summary = "revokeToken", http.MethodDelete, "/v1/tokens/{id}", "Revoke a token"
+	revoke := r.Delete("revokeToken", "/v1/tokens/{id}", "Revoke a token").
+		WithErrors(http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage)
 	revoke.About = "Whatever uses it ends within a second, and so do the tokens that were made with it. 503 and 507 say that the token " +
 		"has ended but that this could not be stored, so that it would be valid again after a restart; the server tries again until it is stored."
 	revoke.Revokes = true
-	revoke.Status, revoke.Errors = http.StatusNoContent, []int{http.StatusNotFound, http.StatusServiceUnavailable, http.StatusInsufficientStorage}
 	rest.Add(a.Group, revoke, func(_ context.Context, in *tokenID) (*struct{}, error) {
 		err := a.Store.Revoke(in.ID)
 		if errors.Is(err, grants.ErrNotFound) {
