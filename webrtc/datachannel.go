@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"time"
 
+	"github.com/disintegration/imaging"
 	"github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -72,10 +73,22 @@ func (d *dataChannel) sendPointer(b []byte) {
 
 type cursorImage struct{ message []byte }
 
+// cursorMost is the largest width and height of a pointer's image. The message of such an image
+// is below 64 KiB whatever its pixels are, so that its length fits into the header.
+const cursorMost = 127
+
+// newCursorImage makes the message of a pointer's image. It scales an image beyond cursorMost.
 func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
-	img := &image.RGBA{Pix: make([]byte, len(c.Pix)), Stride: 4 * c.Width, Rect: image.Rect(0, 0, c.Width, c.Height)}
+	rgba := &image.RGBA{Pix: make([]byte, len(c.Pix)), Stride: 4 * c.Width, Rect: image.Rect(0, 0, c.Width, c.Height)}
 	for i := 0; i+3 < len(c.Pix); i += 4 { // both are premultiplied
-		img.Pix[i], img.Pix[i+1], img.Pix[i+2], img.Pix[i+3] = c.Pix[i+2], c.Pix[i+1], c.Pix[i], c.Pix[i+3]
+		rgba.Pix[i], rgba.Pix[i+1], rgba.Pix[i+2], rgba.Pix[i+3] = c.Pix[i+2], c.Pix[i+1], c.Pix[i], c.Pix[i+3]
+	}
+	img := image.Image(rgba)
+	size, hot := rgba.Rect.Size(), c.Hot
+	if size.X > cursorMost || size.Y > cursorMost {
+		img = imaging.Fit(img, cursorMost, cursorMost, imaging.NearestNeighbor)
+		size = img.Bounds().Size()
+		hot.X, hot.Y = hot.X*size.X/c.Width, hot.Y*size.Y/c.Height
 	}
 	var b bytes.Buffer
 	b.Write(make([]byte, inputHeader+8))
@@ -84,8 +97,8 @@ func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
 	}
 	m := b.Bytes()
 	m[0] = opCursorImage
-	for i, n := range []int{len(m), c.Width, c.Height, c.Hot.X, c.Hot.Y} {
-		binary.BigEndian.PutUint16(m[1+2*i:], uint16(n)) //nolint:gosec // the length wraps around at 64 KiB, as clients expect
+	for i, n := range []int{len(m), size.X, size.Y, hot.X, hot.Y} {
+		binary.BigEndian.PutUint16(m[1+2*i:], uint16(n)) //nolint:gosec // all are below 64 KiB
 	}
 	return &cursorImage{m}, nil
 }
