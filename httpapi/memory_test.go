@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/computer"
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -153,5 +155,40 @@ func TestLargeSessionEvents(t *testing.T) {
 	followed := s.sse(t, call{path: "/v1/sessions/large/events/sse"}, func(e universalEvent) bool { return e.Sequence == last })
 	if len(followed) != len(all) {
 		t.Errorf("%d events of %d were followed", len(followed), len(all))
+	}
+}
+
+// TestListOfLargeSessions: what many agents have said does not hold up a list of sessions for
+// more than seconds.
+func TestListOfLargeSessions(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const sessions, messages = 12, 16
+	text, err := json.Marshal(strings.Repeat("<", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := []byte(`{"params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + string(text) + `}}}}`)
+	for i := range sessions {
+		id := fmt.Sprint("large", i)
+		s.post(t, "/v1/sessions/"+id, fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())).want(t, 200)
+		err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+			for range messages {
+				if _, err := tx.Append(eventlog.Event{Stream: agents.SessionStream(id), Session: id, Kind: "session/update", Payload: payload}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := time.Now()
+	all := s.get(t, "/v1/sessions").want(t, 200).json(t)["sessions"].([]any)
+	if took := time.Since(begun); len(all) != sessions || took > 15*time.Second {
+		t.Errorf("a list of %d sessions took %v", len(all), took)
+	} else {
+		t.Logf("took %v", took)
 	}
 }

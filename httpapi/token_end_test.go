@@ -383,3 +383,47 @@ func present(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, os.ErrNotExist)
 }
+
+// TestEventStreamsOfTokens: each action is sent to each event stream, so tokens have a limited
+// number of them.
+func TestEventStreamsOfTokens(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":64,"height":64}`)
+	follow := func(token string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+mainPath+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp
+	}
+	var tokens []string
+	var first *http.Response
+	for i := range 3 {
+		_, token := s.token(t, `{"scope":"view"}`)
+		tokens = append(tokens, token)
+		for n := range 65 {
+			resp := follow(token)
+			if first == nil {
+				first = resp
+			}
+			want := http.StatusOK
+			if n == 64 || i == 2 {
+				want = http.StatusServiceUnavailable
+			}
+			if resp.StatusCode != want || want != http.StatusOK && resp.Header.Get("Retry-After") == "" {
+				t.Fatalf("stream %d of token %d: %s", n, i, resp.Status)
+			}
+		}
+	}
+	if resp := follow(s.Token()); resp.StatusCode != http.StatusOK {
+		t.Errorf("the server's own token: %s", resp.Status)
+	}
+	_ = first.Body.Close()
+	eventually(t, "a place is free again", func() bool { return follow(tokens[0]).StatusCode == http.StatusOK })
+}

@@ -52,13 +52,17 @@ type Area struct {
 	cfg   Config
 	fleet *fleet.Fleet
 	mcp   mcpServers
+
+	// eventStreams has an element for each event stream with a token of a scope other than
+	// admin.
+	eventStreams chan struct{}
 }
 
 // Register adds the routes of desktops.
 func Register(api *rest.API, cfg Config) *Area {
 	a := &Area{
 		Group: rest.Group{API: api, Problem: Problem}, cfg: cfg, fleet: cfg.Fleet,
-		mcp: mcpServers{all: map[string]mcpServer{}},
+		mcp: mcpServers{all: map[string]mcpServer{}}, eventStreams: make(chan struct{}, maxEventStreams),
 	}
 	for _, register := range []func(){
 		a.registerLifecycle, a.registerScreenshots, a.registerMouse, a.registerKeyboard, a.registerClipboard, a.registerWindows,

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
@@ -45,9 +47,17 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 		}
 	}
 	var feed *eventFeed
-	grant := rest.GrantOf(ctx)
+	leave := func() {}
+	r := rest.RequestIn(ctx)
 	return rest.AnswerFeed(a.API, rest.Feed[streamEvent]{
-		Open: func() { feed = newEventFeed(d.Subscribe(after), inst, in.Types, grant) },
+		Open: func() *rest.Problem {
+			var ok bool
+			if leave, ok = a.enterEvents(r); !ok {
+				return rest.NoRoom.Problem("too many event streams are open; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+			}
+			feed = newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
+			return nil
+		},
 		Next: func(ctx context.Context) (streamEvent, error) { return rest.Receive(ctx, feed.events) },
 		Write: func(_ context.Context, w *rest.EventWriter, e streamEvent) (more bool) {
 			if e.recording != nil {
@@ -60,11 +70,36 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 				return
 			}
 			feed.close()
+			leave()
 			if c, ok := d.(controller); ok && in.Holder != "" {
-				a.release(c, grant.Actor(in.Holder))
+				a.release(c, r.Grant.Actor(in.Holder))
 			}
 		},
 	}), nil
+}
+
+// maxEventStreams is how many event streams may be open with tokens of a scope other than
+// admin. Each action is sent to each of them.
+const maxEventStreams = 128
+
+// enterEvents counts an event stream until leave is called. ok is false if there are too many.
+func (a *Area) enterEvents(r *rest.Request) (leave func(), ok bool) {
+	if !r.Limited() {
+		return func() {}, true
+	}
+	own := r.Grant.Streams()
+	select {
+	case own <- struct{}{}:
+	default:
+		return nil, false
+	}
+	select {
+	case a.eventStreams <- struct{}{}:
+	default:
+		<-own
+		return nil, false
+	}
+	return func() { <-a.eventStreams; <-own }, true
 }
 
 // release releases the control of a caller that has disconnected.

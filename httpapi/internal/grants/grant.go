@@ -74,17 +74,35 @@ type Grant struct {
 
 	makePlaces sync.Once
 	places     chan struct{}
+	streams    chan struct{}
 }
 
-// requestPlaces is how many requests with a token are handled at the same time.
-const requestPlaces = 32
+const (
+	// requestPlaces is how many requests with a token are handled at the same time.
+	requestPlaces = 32
+	// streamPlaces is how many event streams of desktops may be open with a token.
+	streamPlaces = 64
+)
 
 // Places has an element for each request with the token that is handled. A request waits
 // until it can send one, and receives one at its end, so that one token does not take the
 // places of all others.
 func (g *Grant) Places() chan struct{} {
-	g.makePlaces.Do(func() { g.places = make(chan struct{}, requestPlaces) })
+	g.initPlaces()
 	return g.places
+}
+
+// Streams has an element for each open event stream with the token. A stream sends one, if it
+// can, and receives one at its end.
+func (g *Grant) Streams() chan struct{} {
+	g.initPlaces()
+	return g.streams
+}
+
+func (g *Grant) initPlaces() {
+	g.makePlaces.Do(func() {
+		g.places, g.streams = make(chan struct{}, requestPlaces), make(chan struct{}, streamPlaces)
+	})
 }
 
 // begin makes the token valid until it expires or end is called.

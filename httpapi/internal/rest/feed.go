@@ -15,8 +15,9 @@ import (
 // Feed is the source of an event stream that is read batch by batch, at the pace of the
 // client.
 type Feed[B any] struct {
-	// Open, if set, is called before the client is told that it is connected.
-	Open func()
+	// Open, if set, is called before the client is told that it is connected. Its problem is
+	// the answer instead of the events.
+	Open func() *Problem
 
 	// Next waits for a batch. Write writes its events and reports whether others may follow.
 	Next  func(context.Context) (B, error)
@@ -29,7 +30,7 @@ type Feed[B any] struct {
 	// client's connection, first with 0 when the client is ready for events.
 	Sent func(id int64)
 
-	// Close, if set, is called at the end, also if Open was not called.
+	// Close, if set, is called at the end, also if Open was not called or failed.
 	Close func()
 }
 
@@ -99,14 +100,18 @@ func AnswerFeed[B any](a *API, f Feed[B]) *EventsOutput {
 	return &EventsOutput{
 		ContentType: EventStream, Cache: StreamCache, Buffering: "no",
 		Body: func(ctx huma.Context) {
-			ctx.SetStatus(http.StatusOK)
 			r := RequestOf(ctx)
+			if f.Open != nil && r.Method() != fiber.MethodHead {
+				if bad := f.Open(); bad != nil {
+					f.Close()
+					a.Write(r.Fiber, bad)
+					return
+				}
+			}
+			ctx.SetStatus(http.StatusOK)
 			if r.Method() == fiber.MethodHead {
 				f.Close()
 				return
-			}
-			if f.Open != nil {
-				f.Open()
 			}
 			a.Follow(r, tracker, func(w *bufio.Writer, flush func() error, gone, ending <-chan struct{}) {
 				defer f.Close()

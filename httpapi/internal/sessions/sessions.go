@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -109,7 +110,9 @@ type area struct {
 func Register(api *rest.API, cfg Config) {
 	a := &area{rest.Group{API: api}, cfg}
 	r := rest.Route{Tag: "Sessions"}
-	agenthost.Add(a.Group, r.Get("listSessions", "/v1/sessions", "List sessions, the oldest first"), a.list)
+	list := r.Get("listSessions", "/v1/sessions", "List sessions, the oldest first")
+	list.UntilGone = true
+	agenthost.Add(a.Group, list, a.list)
 	const at = "/v1/sessions/{sessionId}"
 	r.Errors = []int{http.StatusBadRequest, http.StatusNotFound}
 	a.registerCreate(r.Post("createSession", at, "Begin a session with an agent"))
@@ -120,12 +123,17 @@ func Register(api *rest.API, cfg Config) {
 		return nil, err
 	})
 	agenthost.Add(a.Group, r.Post("streamTurn", at+"/messages/stream", "Say something, and follow the turn to its end"), a.streamTurn)
-	agenthost.Add(a.Group, r.Get("getSessionEvents", at+"/events", "Read a session's events"), a.events)
+	events := r.Get("getSessionEvents", at+"/events", "Read a session's events")
+	events.UntilGone = true
+	agenthost.Add(a.Group, events, a.events)
 	follow := r.Get("followSessionEvents", at+"/events/sse", "Follow a session's events")
 	follow.Query = true
 	agenthost.Add(a.Group, follow, a.follow)
 	a.registerReplies(r)
 }
+
+// refreshTime bounds how long a list of sessions makes events of their agents' new messages.
+const refreshTime = 2 * time.Second
 
 // list lists all sessions.
 func (a *area) list(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
@@ -135,13 +143,15 @@ func (a *area) list(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
 	}
 	out := &sessionsOutput{}
 	out.Body.Sessions = []sessionInfo{}
+	refresh, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
 	for cursor := ""; ; {
 		page, next, err := host.Sessions(ctx, eventlog.SessionFilter{}, cursor, eventPage)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range page {
-			info, err := a.describe(ctx, host.Log(), s)
+			info, err := a.describe(ctx, refresh, host.Log(), s)
 			if err != nil {
 				return nil, agenthost.Names{Session: s.ID}.Explain(err)
 			}
@@ -159,8 +169,8 @@ const origin = "rest"
 // streamOf returns the name of a stream whose first entry is the request that made a session.
 func streamOf(session string) string { return "rest:" + session }
 
-// describe describes a session.
-func (a *area) describe(ctx context.Context, log *eventlog.Log, session agents.Session) (sessionInfo, error) {
+// describe describes a session. It makes events of new messages until refresh ends.
+func (a *area) describe(ctx, refresh context.Context, log *eventlog.Log, session agents.Session) (sessionInfo, error) {
 	info := sessionInfo{
 		ID: session.ID, Agent: session.Agent, AgentMode: session.Mode, PermissionMode: "default", State: string(session.State),
 		Ended:     session.State == eventlog.Ended || session.State == eventlog.Failed,
@@ -186,7 +196,7 @@ func (a *area) describe(ctx context.Context, log *eventlog.Log, session agents.S
 	}
 	projection := a.Host.Events(session.ID)
 	if session.Origin == origin {
-		if err := projection.Refresh(ctx); err != nil { // the list has the other sessions, and this one's stored events
+		if err := projection.Refresh(refresh); err != nil && refresh.Err() == nil { // the list has the other sessions, and this one's stored events
 			a.Logger.Warn("read what a session's agent said", "session", session.ID, "error", err)
 		}
 		made, err := log.Read(ctx, streamOf(session.ID), 0, 1)
