@@ -53,7 +53,7 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 		Open: func() *rest.Problem {
 			var ok bool
 			if leave, ok = a.enterEvents(r); !ok {
-				return rest.NoRoom.Problem("too many event streams are open; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+				return rest.Unavailable.Problem("too many event streams are open; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
 			}
 			feed = newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
 			return nil
