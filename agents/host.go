@@ -62,8 +62,8 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := &cgroups{state: cfg.StateDir, own: supervise.OwnCgroup()}
-	if err := groups.sweep(); err != nil {
+	groups := supervise.NewCgroups(cfg.StateDir)
+	if err := groups.Sweep(); err != nil {
 		cfg.Logger.Warn("control groups of a killed host", "error", err)
 	}
 	record, copies := "", ""
@@ -108,7 +108,7 @@ func (h *Host) Close() error {
 	h.tasks.running.Wait()
 	h.endAll() // agents that were being started
 	h.processes.Wait()
-	err := errors.Join(h.launcher.endAll(), h.launcher.groups.close(), h.skills.Close())
+	err := errors.Join(h.launcher.endAll(), h.launcher.groups.Close(), h.skills.Close())
 	if h.folders != h.cfg.Folders {
 		err = errors.Join(err, h.folders.Close())
 	}

@@ -19,7 +19,7 @@ type launcher struct {
 	cfg    Config
 	user   supervise.User
 	group  *supervise.Group
-	groups *cgroups
+	groups *supervise.Cgroups
 	closed func() bool  // whether the host is closed
 	endAll func() error // ends all children, once
 }
@@ -70,18 +70,18 @@ func (l *launcher) start(name string, launch Launch, env []string) (*childProces
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), theirIn.Close())
 	}
-	group := l.groups.add()
+	group := l.groups.Add()
 	c, err := l.group.Start(supervise.Spec{
 		Name: name, Path: launch.Path, Args: launch.Args, Env: env, Dir: launch.Dir, Stdin: theirIn, Stdout: theirOut,
-		Credential: l.user.Credential, Grace: termWait, Cgroup: group.fd(),
+		Credential: l.user.Credential, Grace: termWait, Cgroup: group.File(),
 	})
-	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.begun())
+	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.Started())
 	if err != nil {
-		return nil, errors.Join(err, in.Close(), out.Close(), group.end())
+		return nil, errors.Join(err, in.Close(), out.Close(), group.End())
 	}
 	return &childProcess{
 		in: in, out: out, pid: c.PID(), done: c.Done(), stderr: c.Tail,
-		kill: func(ctx context.Context) error { return errors.Join(l.stop(ctx, c), group.end()) },
+		kill: func(ctx context.Context) error { return errors.Join(l.stop(ctx, c), group.End()) },
 		exit: func() exitStatus {
 			e := c.Exit()
 			if e.Signal != 0 {

@@ -2,35 +2,35 @@ package supervise
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-const (
-	// usersPrefix begins the name of the control group of other users' children. The
-	// number of this program follows.
-	usersPrefix = "deskhand_users-"
+// usersPrefix begins the name of the control group of other users' children. The number of
+// this program follows.
+const usersPrefix = "deskhand_users-"
 
-	cgroupEnd  = time.Second // for killed processes to leave a control group
-	cgroupPoll = 10 * time.Millisecond
-)
+const cgroupEnd = time.Second // for killed processes to leave a control group
 
 // makeUsersCgroup makes a control group for children of other users, which only root
 // can leave, and registers it with the guardian. It returns nil where that is not possible.
 func makeUsersCgroup() *os.File {
+	return makeCgroup(fmt.Sprintf("%s%d-", usersPrefix, os.Getpid()), 0o755)
+}
+
+// makeCgroup makes a control group below this program's own, and registers it with the
+// guardian. It returns nil where that is not possible.
+func makeCgroup(prefix string, mode os.FileMode) *os.File {
 	own := OwnCgroup()
 	if own == "" {
 		return nil
 	}
-	dir := filepath.Join(own, fmt.Sprintf("%s%d-%s", usersPrefix, os.Getpid(), strings.ToLower(rand.Text())))
-	if os.Mkdir(dir, 0o755) != nil {
+	dir := filepath.Join(own, prefix+strings.ToLower(rand.Text()))
+	if os.Mkdir(dir, mode) != nil {
 		return nil
 	}
 	f, err := os.Open(dir)
@@ -47,17 +47,8 @@ func makeUsersCgroup() *os.File {
 }
 
 // killCgroup kills all processes in a control group and in those below it.
-func killCgroup(dir string) { _ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) }
-
-// removeUsersCgroup removes a control group that makeUsersCgroup has made, once the
-// killed processes have left it. It leaves other groups alone.
-func removeUsersCgroup(dir string) {
-	if !strings.HasPrefix(filepath.Base(dir), usersPrefix) {
-		return
-	}
-	for end := time.Now().Add(cgroupEnd); errors.Is(os.Remove(dir), unix.EBUSY) && time.Now().Before(end); {
-		<-time.After(cgroupPoll)
-	}
+func killCgroup(dir string) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
 }
 
 // OwnCgroup returns the folder of the control group of version 2 that this program is

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -194,8 +195,10 @@ func RunGuardian(args []string) error {
 		return fmt.Errorf("guardian: %w", err)
 	}
 	for dir := range strings.FieldsFuncSeq(string(groups), func(r rune) bool { return r == '\n' }) {
-		killCgroup(dir)
-		defer removeUsersCgroup(dir)
+		_ = killCgroup(dir)
+		if strings.HasPrefix(filepath.Base(dir), usersPrefix) { // the next host removes the others
+			defer func() { _ = endCgroup(dir) }()
+		}
 	}
 	r := &roundup{
 		tags:  []tag{{text: o.token, mark: o.mark, since: o.since}},

@@ -1,8 +1,7 @@
-package agents
+package supervise
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,18 +13,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// cgroups makes a control group (cgroups(7), version 2) for each of a host's agents, if this
-// program may. A process cannot leave the group, also if it leaves the agent's process group,
+// Cgroups makes control groups (cgroups(7), version 2) for children of one host, if this
+// program may. A process cannot leave its group, also if it leaves its parent's process group,
 // session and tree and cleans its environment.
 //
 // The groups are in a group of the host, below this program's group. Its name has the state
 // directory. The host holds a lock on it, which the kernel releases at the end of the program.
 // Other hosts end the processes in groups that are not locked.
-type cgroups struct {
+type Cgroups struct {
 	state string // the state directory, or ""
 	own   string // this program's group; "": no groups can be made
 
@@ -35,18 +32,20 @@ type cgroups struct {
 	made  int
 }
 
+// NewCgroups returns the control groups of a host with a state directory, which may be empty.
+func NewCgroups(state string) *Cgroups { return &Cgroups{state: state, own: OwnCgroup()} }
+
 const (
 	cgroupPrefix = "deskhand-"
-	cgroupWait   = time.Second // bounds the wait for killed processes
 
-	// cgroupMode lets agents read the limits of their group, and prevents that other users
+	// cgroupMode lets children read the limits of their group, and prevents that other users
 	// open the directory, which flock(2) needs.
 	cgroupMode = 0o711
 )
 
 // prefix returns the beginning of the names of groups of hosts with this state directory, or
 // "" without one.
-func (c *cgroups) prefix() string {
+func (c *Cgroups) prefix() string {
 	var st unix.Stat_t
 	if c.state == "" || unix.Stat(c.state, &st) != nil {
 		return ""
@@ -55,14 +54,14 @@ func (c *cgroups) prefix() string {
 	return fmt.Sprintf("%s%x.%x-", cgroupPrefix, st.Dev, st.Ino)
 }
 
-// cgroup is the control group of an agent. All methods accept nil.
-type cgroup struct {
+// Cgroup is the control group of a child. All methods accept nil.
+type Cgroup struct {
 	dir  string
 	file *os.File // for a process to be started in it
 }
 
-// add makes a group, or returns nil if that fails.
-func (c *cgroups) add() *cgroup {
+// Add makes a group, or returns nil if that fails.
+func (c *Cgroups) Add() *Cgroup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.begun {
@@ -72,7 +71,7 @@ func (c *cgroups) add() *cgroup {
 		return nil
 	}
 	c.made++
-	g := &cgroup{dir: filepath.Join(c.lock.Name(), strconv.Itoa(c.made))}
+	g := &Cgroup{dir: filepath.Join(c.lock.Name(), strconv.Itoa(c.made))}
 	if err := os.Mkdir(g.dir, cgroupMode); err != nil {
 		return nil
 	}
@@ -84,47 +83,33 @@ func (c *cgroups) add() *cgroup {
 	return g
 }
 
-// begin makes the host's group, when the first agent starts.
-func (c *cgroups) begin() *os.File {
-	if c.own == "" {
-		return nil
-	}
+// begin makes the host's group, when the first child starts.
+func (c *Cgroups) begin() *os.File {
 	for range 3 { // another host may remove it before it is locked
-		dir := filepath.Join(c.own, cmp.Or(c.prefix(), cgroupPrefix)+strings.ToLower(rand.Text()))
-		if os.Mkdir(dir, cgroupMode) != nil {
-			return nil
-		}
-		if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil { // before Linux 5.14
-			_ = os.Remove(dir)
-			return nil
-		}
-		if f, err := lockCgroup(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			supervise.GuardCgroup(dir)
+		f := makeCgroup(cmp.Or(c.prefix(), cgroupPrefix), cgroupMode)
+		if f == nil || lockCgroup(f) == nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// lockCgroup locks a host's group. It returns an error if the group was removed meanwhile.
-func lockCgroup(dir string, how int) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), how); err != nil {
-		return nil, errors.Join(os.NewSyscallError("flock", err), f.Close())
+// lockCgroup locks a host's group. It closes the file and returns an error if another program
+// has locked or removed the group.
+func lockCgroup(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(os.NewSyscallError("flock", err), f.Close())
 	}
 	a, err1 := f.Stat()
-	b, err2 := os.Stat(dir)
+	b, err2 := os.Stat(f.Name())
 	if err1 != nil || err2 != nil || !os.SameFile(a, b) {
-		return nil, errors.Join(fs.ErrNotExist, f.Close())
+		return errors.Join(fs.ErrNotExist, f.Close())
 	}
-	return f, nil
+	return nil
 }
 
-// close removes the host's group, after its agents have ended.
-func (c *cgroups) close() error {
+// Close removes the host's group, after its children have ended.
+func (c *Cgroups) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lock == nil {
@@ -135,9 +120,9 @@ func (c *cgroups) close() error {
 	return err
 }
 
-// sweep ends the processes in groups of ended hosts with this state directory, and removes the
+// Sweep ends the processes in groups of ended hosts with this state directory, and removes the
 // groups. Of hosts with other state directories, it removes empty groups only.
-func (c *cgroups) sweep() error {
+func (c *Cgroups) Sweep() error {
 	if c.own == "" {
 		return nil
 	}
@@ -152,8 +137,8 @@ func (c *cgroups) sweep() error {
 			continue
 		}
 		dir := filepath.Join(c.own, e.Name())
-		f, err := lockCgroup(dir, unix.LOCK_EX|unix.LOCK_NB)
-		if err != nil {
+		f, err := os.Open(dir)
+		if err != nil || lockCgroup(f) != nil {
 			continue // its host runs, or it was removed
 		}
 		if prefix != "" && strings.HasPrefix(e.Name(), prefix) {
@@ -166,24 +151,24 @@ func (c *cgroups) sweep() error {
 	return errors.Join(errs...)
 }
 
-// fd returns the file for the start of a process in the group.
-func (g *cgroup) fd() *os.File {
+// File returns the file for [Spec].Cgroup, or nil.
+func (g *Cgroup) File() *os.File {
 	if g == nil {
 		return nil
 	}
 	return g.file
 }
 
-// begun closes fd after the start of a process.
-func (g *cgroup) begun() error {
+// Started closes the file after the start of a process.
+func (g *Cgroup) Started() error {
 	if g == nil {
 		return nil
 	}
 	return g.file.Close()
 }
 
-// end kills the processes in the group, and removes it.
-func (g *cgroup) end() error {
+// End kills the processes in the group, and removes it.
+func (g *Cgroup) End() error {
 	if g == nil {
 		return nil
 	}
@@ -192,7 +177,7 @@ func (g *cgroup) end() error {
 
 // endCgroup kills the processes in a group and the groups below it, and removes the groups.
 func endCgroup(dir string) error {
-	deadline := time.Now().Add(cgroupWait)
+	deadline := time.Now().Add(cgroupEnd)
 	for {
 		err := removeCgroup(dir)
 		if err == nil {
@@ -201,7 +186,7 @@ func endCgroup(dir string) error {
 		if time.Now().After(deadline) {
 			return err
 		}
-		err = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+		err = killCgroup(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -209,7 +194,7 @@ func endCgroup(dir string) error {
 	}
 }
 
-// removeCgroup removes a group and the groups below it, which agents may have made. It fails
+// removeCgroup removes a group and the groups below it, which children may have made. It fails
 // while there is a process in one.
 func removeCgroup(dir string) error {
 	entries, err := os.ReadDir(dir)
