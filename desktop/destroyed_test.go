@@ -2,19 +2,54 @@ package desktop_test
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/jezek/xgb"
-	"github.com/jezek/xgb/shm"
-	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestDestroyedSegments: a program on the desktop destroys the segments for pictures. The desktop
-// starts again and tells it, screenshots work, and a feed goes on.
-func TestDestroyedSegments(t *testing.T) {
+// destroyWindows destroys the windows of all X clients, as any program on the display can (X11
+// protocol, sections 8 and 9).
+func destroyWindows(t *testing.T, display, authority string) {
+	t.Helper()
+	file, err := os.ReadFile(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("unix", "/tmp/.X11-unix/X"+strings.TrimPrefix(display, ":"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const name = "MIT-MAGIC-COOKIE-1"
+	setup := append([]byte{'l', 0, 11, 0, 0, 0, byte(len(name)), 0, 16, 0, 0, 0}, name+"\x00\x00"...)
+	if _, err := conn.Write(append(setup, file[len(file)-16:]...)); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(conn, head); err != nil || head[0] != 1 {
+		t.Fatalf("answer of the X server: %v, %v", head, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, conn) }()
+	for client := range uint32(32) {
+		for n := range uint32(400) {
+			request := binary.LittleEndian.AppendUint32([]byte{4, 0, 2, 0}, client<<21|n)
+			if _, err := conn.Write(request); err != nil {
+				return // the X server has been replaced
+			}
+		}
+	}
+}
+
+// TestDestroyedWindows: a program destroys the windows with which the desktop follows selections.
+// The desktop starts again and tells it, and screenshots, the clipboard and a feed go on.
+func TestDestroyedWindows(t *testing.T) {
+	t.Parallel()
 	d := start(t, desktop.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -23,31 +58,19 @@ func TestDestroyedSegments(t *testing.T) {
 	if _, err := feed.Next(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Screenshot(ctx, desktop.ScreenshotOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	events := d.Subscribe(0)
 	defer events.Close()
-	t.Setenv("XAUTHORITY", d.Status().Authority)
-	x, err := xgb.NewConnDisplay(d.Status().Display)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close()
-	extension, err := xproto.QueryExtension(x, 7, "MIT-SHM").Reply()
-	if err != nil || !extension.Present {
-		t.Fatalf("MIT-SHM: %v, %v", extension, err)
-	}
-	x.Extensions["MIT-SHM"] = extension.MajorOpcode
-	for client := range uint32(32) {
-		for n := range uint32(64) {
-			shm.Detach(x, shm.Seg(client<<21|n))
+	defer context.AfterFunc(ctx, func() { events.Close() })()
+	destroyWindows(t, d.Status().Display, d.Status().Authority)
+	restarted := false
+	for e := range events.Events() {
+		if restarted = e.Type == desktop.EventRestarted; restarted {
+			break
 		}
 	}
-	root := xproto.Setup(x).DefaultScreen(x).Root
-	xproto.ChangeWindowAttributes(x, root, xproto.CwBackPixel, []uint32{0xcc0000})
-	xproto.ClearArea(x, false, root, 0, 0, 0, 0)
-	x.Sync()
+	if !restarted {
+		t.Fatal("the desktop did not start again")
+	}
 	for reset := false; !reset; {
 		frame, err := feed.Next(ctx)
 		if err != nil {
@@ -55,18 +78,10 @@ func TestDestroyedSegments(t *testing.T) {
 		}
 		reset = frame.Reset
 	}
-	for {
-		if _, err = d.Screenshot(ctx, desktop.ScreenshotOptions{}); err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatal(err)
-		}
+	if _, err := d.Screenshot(ctx, desktop.ScreenshotOptions{}); err != nil {
+		t.Error(err)
 	}
-	for e := range events.Events() {
-		if e.Type == desktop.EventRestarted {
-			return
-		}
+	if err := d.SetClipboard(ctx, desktop.Content{Data: []byte("new")}); err != nil {
+		t.Error(err)
 	}
-	t.Error("no event of a restart")
 }
