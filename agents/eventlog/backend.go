@@ -59,8 +59,8 @@ type backend interface {
 	close() error
 }
 
-// one reads one row. found is false if there is none.
-func one(ctx context.Context, q querier, s statement, dest ...any) (found bool, err error) {
+// queryRow reads one row. found is false if there is none.
+func queryRow(ctx context.Context, q querier, s statement, dest ...any) (found bool, err error) {
 	err = q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 		found = true
 		return false, scan(dest...)
@@ -68,8 +68,8 @@ func one(ctx context.Context, q querier, s statement, dest ...any) (found bool, 
 	return found, err
 }
 
-// column returns the values of the only column that a statement selects.
-func column[T any](ctx context.Context, q querier, s statement) (all []T, err error) {
+// queryColumn returns the values of the only column that a statement selects.
+func queryColumn[T any](ctx context.Context, q querier, s statement) (all []T, err error) {
 	err = q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 		var v T
 		err := scan(&v)

@@ -78,7 +78,7 @@ func scanRow(stream string, scan func(...any) error) (r row, err error) {
 // unpack decodes the payload.
 func (l *Log) unpack(ctx context.Context, q querier, r *row) (Event, error) {
 	payload, err := l.codec.decode(r.stored, r.size, func(h hash) (data []byte, err error) {
-		found, err := one(ctx, q, statement{"select data from blob where hash = $1", []any{h[:]}}, &data)
+		found, err := queryRow(ctx, q, statement{"select data from blob where hash = $1", []any{h[:]}}, &data)
 		if err == nil && !found {
 			err = errNoBlob
 		}
@@ -113,7 +113,7 @@ func (l *Log) page(ctx context.Context, stream string, after int64, limit int) (
 	for i := range rows {
 		e, err := l.unpack(ctx, q, &rows[i])
 		if errors.Is(err, errNoBlob) {
-			found, failed := one(ctx, q, statement{selectExists, []any{stream, e.Seq}}, new(int64))
+			found, failed := queryRow(ctx, q, statement{selectExists, []any{stream, e.Seq}}, new(int64))
 			if failed == nil && !found { // retention has dropped it, and all events before it
 				return l.page(ctx, stream, e.Seq, limit)
 			}
@@ -167,11 +167,11 @@ func (l *Log) Last(ctx context.Context, stream string) (int64, error) {
 
 // readPosition reads the position of a stream from the database.
 func (l *Log) readPosition(ctx context.Context, stream string) (p position, err error) {
-	found, err := one(ctx, l.db.reader(), statement{"select id from stream where name = $1", []any{stream}}, &p.id)
+	found, err := queryRow(ctx, l.db.reader(), statement{"select id from stream where name = $1", []any{stream}}, &p.id)
 	if err != nil || !found {
 		return p, err
 	}
-	_, err = one(ctx, l.db.reader(), statement{selectLast, []any{p.id}}, &p.last)
+	_, err = queryRow(ctx, l.db.reader(), statement{selectLast, []any{p.id}}, &p.last)
 	return p, err
 }
 

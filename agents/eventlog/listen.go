@@ -195,7 +195,7 @@ func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error
 
 // alive reports whether a server holds an instance's lock.
 func (db *postgresDB) alive(ctx context.Context, instance string) (alive bool, err error) {
-	_, err = one(ctx, db.reader(), statement{"select exists (select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 " +
+	_, err = queryRow(ctx, db.reader(), statement{"select exists (select 1 from pg_locks where locktype = 'advisory' and objsubid = 1 " +
 		"and granted and database = (select oid from pg_database where datname = current_database()) " +
 		"and ((classid::bigint << 32) | objid::bigint) = hashtextextended($1, 0))", []any{db.key("instance", instance)}}, &alive)
 	return alive, err

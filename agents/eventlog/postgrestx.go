@@ -140,7 +140,7 @@ func (tx *postgresTx) lock(ctx context.Context, kind, id string, wait bool) erro
 	if !wait {
 		var got bool
 		const try = "select pg_try_advisory_xact_lock(hashtextextended($1, 0))"
-		if _, err := one(ctx, tx, statement{try, []any{tx.db.key(kind, id)}}, &got); err != nil || got {
+		if _, err := queryRow(ctx, tx, statement{try, []any{tx.db.key(kind, id)}}, &got); err != nil || got {
 			return err
 		}
 		return errTaken

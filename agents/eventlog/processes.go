@@ -125,5 +125,5 @@ func (l *Log) Agents(ctx context.Context) ([]string, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	return column[string](ctx, l.db.reader(), statement{sql: agentNames})
+	return queryColumn[string](ctx, l.db.reader(), statement{sql: agentNames})
 }

@@ -77,7 +77,7 @@ func (r *retainer) trimStreams(ctx context.Context, all bool) error {
 		return nil
 	}
 	for last := int64(0); ; {
-		ids, err := column[int64](ctx, r.log.db.reader(), statement{"select id from stream where id > $1 order by id limit 500", []any{last}})
+		ids, err := queryColumn[int64](ctx, r.log.db.reader(), statement{"select id from stream where id > $1 order by id limit 500", []any{last}})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -98,7 +98,7 @@ func (r *retainer) trim(ctx context.Context, stream int64) error {
 	}
 	for {
 		var first int64
-		found, err := one(ctx, r.log.db.reader(),
+		found, err := queryRow(ctx, r.log.db.reader(),
 			statement{"select seq from event where stream = $1 order by seq limit 1", []any{stream}}, &first)
 		if err != nil || !found || first > upTo {
 			return err
@@ -117,7 +117,7 @@ func (r *retainer) trim(ctx context.Context, stream int64) error {
 func (r *retainer) lastExcess(ctx context.Context, stream int64) (upTo int64, err error) {
 	q := r.log.db.reader()
 	var last int64
-	if _, err := one(ctx, q, statement{selectLast, []any{stream}}, &last); err != nil {
+	if _, err := queryRow(ctx, q, statement{selectLast, []any{stream}}, &last); err != nil {
 		return 0, err
 	}
 	if n := r.bounds.Events; n > 0 {
@@ -141,7 +141,7 @@ func (r *retainer) lastExcess(ctx context.Context, stream int64) (upTo int64, er
 	if r.bounds.Age > 0 {
 		young := last // the first event that is not too old
 		s := statement{"select seq from event where stream = $1 and at >= $2 order by seq limit 1", []any{stream, micros(time.Now().Add(-r.bounds.Age))}}
-		if _, err := one(ctx, q, s, &young); err != nil {
+		if _, err := queryRow(ctx, q, s, &young); err != nil {
 			return 0, err
 		}
 		upTo = max(upTo, young-1)
@@ -152,7 +152,7 @@ func (r *retainer) lastExcess(ctx context.Context, stream int64) (upTo int64, er
 // drop deletes a stream's events up to a sequence, and the blobs that no other event
 // needs.
 func drop(ctx context.Context, tx transaction, stream, upTo int64) error {
-	hashes, err := column[[]byte](ctx, tx, statement{"select distinct hash from event_blob where stream = $1 and seq <= $2", []any{stream, upTo}})
+	hashes, err := queryColumn[[]byte](ctx, tx, statement{"select distinct hash from event_blob where stream = $1 and seq <= $2", []any{stream, upTo}})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const (
 // needed: the process has ended, its server was deleted or has a newer process, and no
 // session has an event of the process.
 func (r *retainer) removeProcesses(ctx context.Context) error {
-	ids, err := column[string](ctx, r.log.db.reader(), statement{sql: selectUnneeded})
+	ids, err := queryColumn[string](ctx, r.log.db.reader(), statement{sql: selectUnneeded})
 	if err != nil {
 		return err
 	}

@@ -64,15 +64,15 @@ func (tx *sqliteTx) exec(ctx context.Context, all []statement, _ []string) error
 }
 
 func (tx *sqliteTx) position(ctx context.Context, stream string, _ bool) (p position, err error) {
-	found, err := one(ctx, tx, statement{"select id from stream where name = $1", []any{stream}}, &p.id)
+	found, err := queryRow(ctx, tx, statement{"select id from stream where name = $1", []any{stream}}, &p.id)
 	if err != nil {
 		return p, err
 	}
 	if !found {
-		_, err := one(ctx, tx, statement{"insert into stream (name) values ($1) returning id", []any{stream}}, &p.id)
+		_, err := queryRow(ctx, tx, statement{"insert into stream (name) values ($1) returning id", []any{stream}}, &p.id)
 		return p, err
 	}
-	_, err = one(ctx, tx, statement{selectLast, []any{p.id}}, &p.last)
+	_, err = queryRow(ctx, tx, statement{selectLast, []any{p.id}}, &p.last)
 	return p, err
 }
 

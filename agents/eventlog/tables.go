@@ -49,7 +49,7 @@ func (t *table[K, V]) find(ctx context.Context, q querier, key K) (v V, err erro
 	for i, column := range strings.Split(t.key, ", ") {
 		c.add(column+" = %s", t.keyArgs(key)[i])
 	}
-	found, err := one(ctx, q, c.statement(t.selectAll(), ""), t.fields(&v)...)
+	found, err := queryRow(ctx, q, c.statement(t.selectAll(), ""), t.fields(&v)...)
 	if err == nil && !found {
 		err = fmt.Errorf("%s %.100q: %w", t.noun, any(key), ErrNotFound)
 	}

@@ -147,7 +147,6 @@ func (b *toolbox) drop(name string) {
 // connection is a connection to an MCP server and, for stdio, the server's process.
 type connection struct {
 	session *mcp.ClientSession
-	idle    interface{ CloseIdleConnections() }
 	group   *supervise.Group
 	child   *supervise.Child
 	pipes   []*os.File
@@ -155,8 +154,7 @@ type connection struct {
 
 func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
 	if s.Type == "http" {
-		base := &http.Transport{Proxy: http.ProxyFromEnvironment}
-		c.idle = base
+		base := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true} // so that none stay open
 		return &mcp.StreamableClientTransport{
 			Endpoint: s.URL, MaxRetries: -1, DisableStandaloneSSE: true,
 			HTTPClient: &http.Client{Transport: withHeaders{base, s.Headers}, CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -202,9 +200,6 @@ func (c *connection) close() {
 	}
 	if c.group != nil {
 		_ = c.group.Close()
-	}
-	if c.idle != nil {
-		c.idle.CloseIdleConnections()
 	}
 }
 

@@ -88,7 +88,7 @@ func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (In
 	}
 	defer done()
 	if a.BuiltIn || a.Custom || len(plan) == 0 {
-		return r.ready(a, o)
+		return r.withoutPackages(a, o)
 	}
 	in := &installation{r: r, agent: a, options: o, current: StageResolve}
 	got, err := in.run(ctx, plan)
@@ -104,8 +104,8 @@ func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (In
 	return got, err
 }
 
-// ready returns the result for an agent without packages.
-func (r *Registry) ready(a *Agent, o InstallOptions) (Installed, error) {
+// withoutPackages returns the result of Install for an agent that has no packages.
+func (r *Registry) withoutPackages(a *Agent, o InstallOptions) (Installed, error) {
 	c, err := r.locate(a)
 	if err != nil {
 		var absent *NotInstalledError

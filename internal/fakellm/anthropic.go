@@ -47,22 +47,24 @@ func (e *exchange) messages() error {
 	}
 	message := members{
 		"id": e.id("msg_", 0), "type": "message", "role": "assistant", "model": in.Model, "stop_sequence": nil,
-		"content": e.blocks(out.parts), "stop_reason": stop, "usage": e.usage(),
+		"content": []any{}, "stop_reason": nil, "usage": e.usage(),
 	}
+	event := func(kind string, m members) {
+		if m["type"] = kind; in.Stream {
+			e.event(kind, m)
+		}
+	}
+	event("message_start", members{"message": message})
+	var content []any
+	for i, p := range out.parts {
+		content = append(content, e.block(i, p, event))
+	}
+	event("message_delta", members{"delta": members{"stop_reason": stop, "stop_sequence": nil}, "usage": e.usage()})
+	event("message_stop", members{})
 	if !in.Stream {
+		message["content"], message["stop_reason"] = content, stop
 		e.send(http.StatusOK, message)
-		return nil
 	}
-	blocks := message["content"].([]members)
-	message["content"], message["stop_reason"] = []any{}, nil
-	e.event("message_start", members{"type": "message_start", "message": message})
-	for i, b := range blocks {
-		e.block(i, b)
-	}
-	e.event("message_delta", members{
-		"type": "message_delta", "delta": members{"stop_reason": stop, "stop_sequence": nil}, "usage": e.usage(),
-	})
-	e.event("message_stop", members{"type": "message_stop"})
 	return nil
 }
 
@@ -70,40 +72,28 @@ func (e *exchange) usage() members {
 	return members{"input_tokens": e.tokens(), "output_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
 }
 
-func (e *exchange) blocks(parts []part) []members {
-	out := make([]members, len(parts))
-	for i, p := range parts {
-		switch p.kind {
-		case "say":
-			out[i] = members{"type": "text", "text": p.text}
-		case "think":
-			out[i] = members{"type": "thinking", "thinking": p.text, "signature": "bm9uZQ=="}
-		case "call":
-			out[i] = members{"type": "tool_use", "id": e.id("toolu_", i), "name": p.tool.name, "input": json.RawMessage(p.text)}
-		}
+// block streams a part of an answer and returns its block.
+func (e *exchange) block(i int, p part, event func(string, members)) members {
+	start := func(empty members) { event("content_block_start", members{"index": i, "content_block": empty}) }
+	delta := func(d members) { event("content_block_delta", members{"index": i, "delta": d}) }
+	defer event("content_block_stop", members{"index": i})
+	switch p.kind {
+	case "think":
+		start(members{"type": "thinking", "thinking": "", "signature": ""})
+		pieces(p.text, func(s string) { delta(members{"type": "thinking_delta", "thinking": s}) })
+		delta(members{"type": "signature_delta", "signature": signature})
+		return members{"type": "thinking", "thinking": p.text, "signature": signature}
+	case "call":
+		id := e.id("toolu_", i)
+		start(members{"type": "tool_use", "id": id, "name": p.tool.name, "input": members{}})
+		pieces(p.text, func(s string) { delta(members{"type": "input_json_delta", "partial_json": s}) })
+		return members{"type": "tool_use", "id": id, "name": p.tool.name, "input": json.RawMessage(p.text)}
+	default:
+		start(members{"type": "text", "text": ""})
+		pieces(p.text, func(s string) { delta(members{"type": "text_delta", "text": s}) })
+		return members{"type": "text", "text": p.text}
 	}
-	return out
 }
 
-// block streams one block.
-func (e *exchange) block(i int, b members) {
-	start := func(empty members) {
-		e.event("content_block_start", members{"type": "content_block_start", "index": i, "content_block": empty})
-	}
-	delta := func(d members) {
-		e.event("content_block_delta", members{"type": "content_block_delta", "index": i, "delta": d})
-	}
-	switch b["type"] {
-	case "text":
-		start(members{"type": "text", "text": ""})
-		pieces(b["text"].(string), func(s string) { delta(members{"type": "text_delta", "text": s}) })
-	case "thinking":
-		start(members{"type": "thinking", "thinking": "", "signature": ""})
-		pieces(b["thinking"].(string), func(s string) { delta(members{"type": "thinking_delta", "thinking": s}) })
-		delta(members{"type": "signature_delta", "signature": b["signature"]})
-	case "tool_use":
-		start(members{"type": "tool_use", "id": b["id"], "name": b["name"], "input": members{}})
-		pieces(string(b["input"].(json.RawMessage)), func(s string) { delta(members{"type": "input_json_delta", "partial_json": s}) })
-	}
-	e.event("content_block_stop", members{"type": "content_block_stop", "index": i})
-}
+// signature is the signature of thoughts, in base64.
+const signature = "bm9uZQ=="

@@ -94,29 +94,19 @@ func (p *Proxy) Refuse() {
 // Accept undoes Refuse and RefuseNew.
 func (p *Proxy) Accept() { p.refuse.Store(false) }
 
-// enter registers a connection, unless it is refused.
-func (p *Proxy) enter(client net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refuse.Load() {
-		return false
-	}
-	p.conns[client] = struct{}{}
-	return true
-}
-
-func (p *Proxy) leave(client net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, client)
-}
-
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
-	if !p.enter(client) {
+	p.mu.Lock()
+	p.conns[client] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, client)
+	}()
+	if p.refuse.Load() {
 		return
 	}
-	defer p.leave(client)
 	server, err := net.Dial("unix", filepath.Join(p.cluster.dir, socket)) //nolint:noctx // it does not block
 	if err != nil {
 		return
