@@ -9,8 +9,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Launch describes the start of an agent: a program, or a function of this program.
@@ -51,20 +49,6 @@ type exitStatus struct {
 }
 
 func (e exitStatus) success() bool { return e.code != nil && *e.code == 0 }
-
-// pipe makes a pipe. Only the end mine is non-blocking, since programs do not expect that.
-func pipe(ours int) (mine, theirs *os.File, err error) {
-	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, os.NewSyscallError("pipe2", err)
-	}
-	if err := unix.SetNonblock(p[ours], true); err != nil {
-		_ = unix.Close(p[0])
-		_ = unix.Close(p[1])
-		return nil, nil, os.NewSyscallError("fcntl", err)
-	}
-	return os.NewFile(uintptr(p[ours]), "agent"), os.NewFile(uintptr(p[1-ours]), "agent"), nil
-}
 
 // startBuiltin runs an agent that is a function of this program.
 func startBuiltin(l Launch) *childProcess {

@@ -62,22 +62,13 @@ func (l *launcher) start(name string, launch Launch, env []string) (*childProces
 	if err := l.user.CanStart(launch.Path, launch.Args); err != nil {
 		return nil, fmt.Errorf("%w; what npm installs is below $XDG_DATA_HOME of this program", err)
 	}
-	in, theirIn, err := pipe(1)
-	if err != nil {
-		return nil, err
-	}
-	out, theirOut, err := pipe(0)
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), theirIn.Close())
-	}
 	group := l.groups.Add()
-	c, err := l.group.Start(supervise.Spec{
-		Name: name, Path: launch.Path, Args: launch.Args, Env: env, Dir: launch.Dir, Stdin: theirIn, Stdout: theirOut,
+	c, in, out, err := l.group.StartPiped(supervise.Spec{
+		Name: name, Path: launch.Path, Args: launch.Args, Env: env, Dir: launch.Dir,
 		Credential: l.user.Credential, Grace: termWait, Cgroup: group.File(),
 	})
-	err = errors.Join(err, theirIn.Close(), theirOut.Close(), group.Started())
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), out.Close(), group.End())
+	if err = errors.Join(err, group.Started()); err != nil {
+		return nil, errors.Join(err, group.End())
 	}
 	return &childProcess{
 		in: in, out: out, pid: c.PID(), done: c.Done(), stderr: c.Tail,

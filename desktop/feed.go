@@ -96,6 +96,29 @@ const (
 	feedCheck = 5 * time.Second
 )
 
+// Follow sends the frames that Next returns to frames. Before each but the first it receives
+// from next, so the receiver of a frame can read it until it sends to next. Follow closes
+// frames and returns when ctx ends or the desktop is closed. It does not close the feed.
+func (f *Feed) Follow(ctx context.Context, frames chan<- FeedFrame, next <-chan struct{}) {
+	defer close(frames)
+	for {
+		frame, err := f.Next(ctx)
+		if err != nil {
+			return
+		}
+		select {
+		case frames <- frame:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 func (f *Feed) look(ctx context.Context) (*x11.Frame, error) {
 	s, err := f.d.current()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // input is this program's end of a process's standard input: a pipe or a terminal.
@@ -19,18 +19,12 @@ type input struct {
 
 // pipe makes the input a pipe and returns the process's end.
 func (in *input) pipe() (theirs *os.File, err error) {
-	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-		return nil, os.NewSyscallError("pipe2", err)
+	ours, theirs, err := supervise.Pipe(supervise.WriteEnd)
+	if err != nil {
+		return nil, err
 	}
-	// Only this end is non-blocking: programs do not expect it of their input.
-	if err := unix.SetNonblock(p[1], true); err != nil {
-		_ = unix.Close(p[0])
-		_ = unix.Close(p[1])
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	in.open(os.NewFile(uintptr(p[1]), "|1"))
-	return os.NewFile(uintptr(p[0]), "|0"), nil
+	in.open(ours)
+	return theirs, nil
 }
 
 func (in *input) open(f *os.File) {

@@ -62,26 +62,19 @@ type encoder struct {
 
 // newEncoder starts an ffmpeg, which waits for its first picture.
 func newEncoder(group *supervise.Group, tools programs, enc encoding, patience time.Duration) (*encoder, error) {
-	in, feed, err := os.Pipe()
+	child, in, out, err := group.StartPiped(supervise.Spec{Name: "ffmpeg", Path: tools.ffmpeg, Args: enc.arguments(tools)})
 	if err != nil {
-		return nil, err
+		return nil, storeError(err)
 	}
-	out, drain, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), feed.Close())
+	if raw, err := in.SyscallConn(); err == nil {
+		// If this is not permitted, the pipe is only slower.
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
 	}
-	// If this is not permitted, the pipe is only slower.
-	_, _ = unix.FcntlInt(in.Fd(), unix.F_SETPIPE_SZ, pipeSize)
 	most := min(max(queueBytes/(enc.width*enc.height*3/2), minQueue), maxQueue)
 	e := &encoder{
-		encoding: enc, patience: patience, in: feed, out: out,
+		encoding: enc, child: child, patience: patience, in: in, out: out,
 		queue: make(chan *packet, most+soundQueue), free: make(chan *packet, most),
 		wrote: make(chan struct{}), failed: make(chan struct{}),
-	}
-	e.child, err = group.Start(supervise.Spec{Name: "ffmpeg", Path: tools.ffmpeg, Args: enc.arguments(tools), Stdin: in, Stdout: drain})
-	err = errors.Join(err, in.Close(), drain.Close())
-	if e.child == nil {
-		return nil, errors.Join(storeError(err), feed.Close(), out.Close())
 	}
 	go e.write()
 	return e, nil

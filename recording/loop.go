@@ -45,7 +45,7 @@ type loop struct {
 	pointer   *pointer      // nil if it is not shown
 	sound     *sound        // nil if it is not recorded
 
-	pending bool      // follow waits for next
+	pending bool      // Feed.Follow waits for next
 	taken   int64     // slot of the latest frame
 	dirty   bool      // the canvas or the pointer differs from the latest picture
 	last    int64     // slot of the latest picture
@@ -62,7 +62,10 @@ func newLoop(ctx context.Context, r *Recording) (*loop, error) {
 	l.frames, l.next = make(chan desktop.FeedFrame), make(chan struct{})
 	l.stop = cancel
 	feed := r.d.Feed()
-	l.followers.Go(func() { l.follow(following, feed) })
+	l.followers.Go(func() {
+		defer func() { _ = feed.Close() }()
+		feed.Follow(following, l.frames, l.next)
+	})
 	if r.cfg.Cursor == CursorPointer {
 		l.pointer = followPointer(following, r.d, time.Second/time.Duration(r.cfg.FrameRate), &l.followers)
 	}
@@ -157,28 +160,6 @@ func (l *loop) abandon() error {
 func (l *loop) unfollow() {
 	l.stop()
 	l.followers.Wait()
-}
-
-// follow passes frames to the loop, each when the loop asks for it.
-func (l *loop) follow(ctx context.Context, feed *desktop.Feed) {
-	defer close(l.frames)
-	defer func() { _ = feed.Close() }()
-	for {
-		f, err := feed.Next(ctx)
-		if err != nil {
-			return
-		}
-		select {
-		case l.frames <- f:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-l.next:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // run records until there is a reason to end.

@@ -70,22 +70,11 @@ func (p ffmpegProgram) newEncoder(cfg encoderConfig) (encoder, error) {
 
 // start starts a child, which waits for its first picture.
 func (e *ffmpegEncoder) start() (*ffmpegChild, error) {
-	in, feed, err := os.Pipe()
+	proc, in, out, err := e.group.StartPiped(supervise.Spec{Name: "ffmpeg", Path: e.program.path, Args: e.program.args(e.cfg, e.rate)})
 	if err != nil {
 		return nil, err
 	}
-	out, drain, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), feed.Close())
-	}
-	c := &ffmpegChild{in: feed, rate: e.rate, read: make(chan struct{})}
-	c.proc, err = e.group.Start(supervise.Spec{
-		Name: "ffmpeg", Path: e.program.path, Args: e.program.args(e.cfg, e.rate), Stdin: in, Stdout: drain,
-	})
-	err = errors.Join(err, in.Close(), drain.Close())
-	if c.proc == nil {
-		return nil, errors.Join(err, feed.Close(), out.Close())
-	}
+	c := &ffmpegChild{proc: proc, in: in, rate: e.rate, read: make(chan struct{})}
 	go func() {
 		defer close(c.read)
 		defer out.Close()

@@ -28,9 +28,9 @@ const (
 type loop struct {
 	s      *Streamer
 	feed   *desktop.Feed
-	frames chan desktop.FeedFrame // from follow
-	more   chan struct{}          // to follow: the frame is encoded
-	stop   context.CancelFunc     // of follow; nil while it does not run
+	frames chan desktop.FeedFrame // from Feed.Follow
+	more   chan struct{}          // to Feed.Follow: the frame is encoded
+	stop   context.CancelFunc     // of Feed.Follow; nil while it does not run
 
 	enc     encoder
 	rate    int       // of enc
@@ -39,7 +39,7 @@ type loop struct {
 	keyed   time.Time // the latest key picture
 	paced   time.Time // when the next frame may be captured
 	even    time.Time // when it would be captured if frames came evenly
-	pending bool      // follow waits for more
+	pending bool      // Feed.Follow waits for more
 }
 
 // run runs the loop until the streamer is closed or the desktop ends.
@@ -95,30 +95,9 @@ func (l *loop) begin() {
 	l.stop = func() { cancel(); <-done }
 	go func() {
 		defer close(done)
-		l.follow(ctx)
+		l.feed.Follow(ctx, l.frames, l.more)
 	}()
 	l.pending = false
-}
-
-// follow sends frames to the loop, each after the loop has encoded the one before.
-func (l *loop) follow(ctx context.Context) {
-	defer close(l.frames)
-	for {
-		f, err := l.feed.Next(ctx)
-		if err != nil {
-			return
-		}
-		select {
-		case l.frames <- f:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-l.more:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (l *loop) close() {

@@ -162,17 +162,7 @@ func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
 			}},
 		}, nil
 	}
-	theirIn, in, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, theirIn.Close(), in.Close())
-	}
-	c.pipes = []*os.File{in, out}
-	defer theirIn.Close()
-	defer theirOut.Close()
+	var err error
 	if c.group, err = supervise.NewGroup(supervise.GroupConfig{Owner: "system"}); err != nil {
 		return nil, err
 	}
@@ -180,13 +170,13 @@ func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
 	for _, p := range s.Env {
 		env = append(env, p.Name+"="+p.Value)
 	}
-	c.child, err = c.group.Start(supervise.Spec{
-		Name: filepath.Base(s.Command), Path: s.Command, Args: s.Args,
-		Env: supervise.Environ(supervise.Inherit(false), env...), Stdin: theirIn, Stdout: theirOut,
+	child, in, out, err := c.group.StartPiped(supervise.Spec{
+		Name: filepath.Base(s.Command), Path: s.Command, Args: s.Args, Env: supervise.Environ(supervise.Inherit(false), env...),
 	})
 	if err != nil {
 		return nil, err
 	}
+	c.child, c.pipes = child, []*os.File{in, out}
 	return &mcp.IOTransport{Reader: out, Writer: in}, nil
 }
 

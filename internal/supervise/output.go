@@ -93,17 +93,11 @@ type pump struct {
 
 // newPump makes a pipe and returns its writing end, for the child.
 func newPump(to io.Writer, s *sink) (*pump, *os.File, error) {
-	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, os.NewSyscallError("pipe2", err)
+	r, w, err := Pipe(ReadEnd)
+	if err != nil {
+		return nil, nil, err
 	}
-	// Only this end is non-blocking: programs do not expect it on their output.
-	if err := unix.SetNonblock(p[0], true); err != nil {
-		_ = unix.Close(p[0])
-		_ = unix.Close(p[1])
-		return nil, nil, os.NewSyscallError("fcntl", err)
-	}
-	return pumpFrom(os.NewFile(uintptr(p[0]), "|0"), to, s), os.NewFile(uintptr(p[1]), "|1"), nil
+	return pumpFrom(r, to, s), w, nil
 }
 
 func pumpFrom(r *os.File, to io.Writer, s *sink) *pump {
