@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -82,7 +81,6 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 
 // launch starts the server's process. A port of zero lets it choose.
 func (s *Server) launch(ctx context.Context, port int) (err error) {
-	out := &addressFinder{found: make(chan string, 1), log: s.cfg.Log}
 	args := []string{"server", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--token", s.Token}
 	for _, o := range s.cfg.Origins {
 		args = append(args, "--cors-allow-origin", o)
@@ -92,14 +90,14 @@ func (s *Server) launch(ctx context.Context, port int) (err error) {
 		Args:   append(args, s.cfg.Args...),
 		Env:    environ(s.cfg.Home),
 		Dir:    s.cfg.Home,
-		Output: out,
+		Output: s.cfg.Log,
 		Grace:  10 * time.Second,
 	})
 	if err != nil {
 		return err
 	}
 	s.PID = s.child.PID()
-	return s.await(ctx, out.found, port)
+	return s.await(ctx, port)
 }
 
 // Reference reports whether it is the reference server.
@@ -130,22 +128,28 @@ func environ(home string) []string {
 		"XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER")
 }
 
+// address finds the URL in a whole line of what a server prints first.
+var address = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)\b.*\n`)
+
 // await returns when the server is healthy.
-func (s *Server) await(ctx context.Context, found <-chan string, port int) error {
+func (s *Server) await(ctx context.Context, port int) error {
 	if port != 0 {
 		s.URL = "http://127.0.0.1:" + strconv.Itoa(port)
 	}
-	for t := time.NewTicker(10 * time.Millisecond); ; {
+	t := time.NewTicker(10 * time.Millisecond)
+	defer t.Stop()
+	for {
 		select {
-		case s.URL = <-found:
 		case <-t.C:
 		case <-s.child.Done():
 			return fmt.Errorf("server: %v: %s", s.child.Exit(), s.child.Tail())
 		case <-ctx.Done():
 			return fmt.Errorf("server not ready: %w: %s", ctx.Err(), s.child.Tail())
 		}
+		if found := address.FindStringSubmatch(s.child.Tail()); s.URL == "" && found != nil {
+			s.URL = found[1]
+		}
 		if s.URL != "" && s.healthy(ctx) {
-			t.Stop()
 			return nil
 		}
 	}
@@ -196,41 +200,4 @@ func freePort() (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
-
-// addressFinder looks for the URL in what a server prints first.
-type addressFinder struct {
-	found chan string
-	log   io.Writer
-
-	mu   sync.Mutex
-	head []byte
-	done bool
-}
-
-// headSize is how much output is searched.
-const headSize = 64 << 10
-
-func (f *addressFinder) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.log != nil {
-		_, _ = f.log.Write(p)
-	}
-	if f.done {
-		return len(p), nil
-	}
-	f.head = append(f.head, p...)
-	// Only whole lines: the port may be cut off otherwise.
-	whole := f.head[:bytes.LastIndexByte(f.head, '\n')+1]
-	if url := address.Find(whole); url != nil {
-		f.found <- string(url)
-		f.done = true
-	}
-	if f.done || len(f.head) > headSize {
-		f.done, f.head = true, nil
-	}
-	return len(p), nil
 }
