@@ -198,14 +198,12 @@ func (v *viewer) offer(p *wirePicture) {
 		v.skipped.Add(1)
 		return
 	}
-	p.retain()
 	select {
 	case v.queue <- p:
 		if p.key {
 			v.lost.Store(false)
 		}
 	default:
-		p.release()
 		v.skipped.Add(1)
 		if !v.lost.Swap(true) {
 			v.askForKey()
@@ -215,32 +213,18 @@ func (v *viewer) offer(p *wirePicture) {
 
 // pump sends queued pictures with send until the viewer ends.
 func (v *viewer) pump(send func(*wirePicture) error) {
-	defer func() {
-		for {
-			select {
-			case p := <-v.queue:
-				p.release()
-			default:
-				return
-			}
-		}
-	}()
 	for {
 		select {
 		case <-v.ctx.Done():
 			return
 		case p := <-v.queue:
-			err := send(p)
-			if err == nil {
-				v.pictures.Add(1)
-				v.bytes.Add(uint64(len(p.data)))
-				v.shown.Store(true)
-			}
-			p.release()
-			if err != nil {
+			if err := send(p); err != nil {
 				go v.close()
 				return
 			}
+			v.pictures.Add(1)
+			v.bytes.Add(uint64(len(p.data)))
+			v.shown.Store(true)
 			if v.lost.Load() && len(v.queue) == 0 {
 				v.askForKey()
 			}

@@ -1,9 +1,9 @@
 package webrtc
 
 import (
+	"bytes"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/pion/rtcp"
@@ -23,32 +23,18 @@ const (
 	clockRate = 90000
 )
 
-// wirePicture is a picture cut into RTP payloads. Viewers share it. The last release returns
-// its memory to the pool.
+// wirePicture is a picture cut into RTP payloads. Viewers share it.
 type wirePicture struct {
 	data     []byte   // the encoded picture
 	payloads [][]byte // with their payload descriptors
-	buf      []byte   // holds the payloads
 	key      bool
 	size     desktop.Size
 	stamp    uint32 // RTP timestamp
 	at       time.Time
-
-	refs atomic.Int32
-}
-
-var wirePictures = sync.Pool{New: func() any { return new(wirePicture) }}
-
-func (p *wirePicture) retain() { p.refs.Add(1) }
-
-func (p *wirePicture) release() {
-	if p.refs.Add(-1) == 0 {
-		wirePictures.Put(p)
-	}
 }
 
 type packetizer struct {
-	payloader rtp.Payloader // nil: VP8, for which cutVP8 does not allocate
+	payloader rtp.Payloader // nil: VP8, whose pictures must all have an id
 	id        uint16        // of the next VP8 picture
 	clock     rtpClock
 }
@@ -65,45 +51,30 @@ func newPacketizer(codec Codec, clock rtpClock) *packetizer {
 	return p
 }
 
-// cut makes packets of a picture. The caller must release the result.
-func (p *packetizer) cut(data []byte, key bool, now time.Time) *wirePicture {
-	w := wirePictures.Get().(*wirePicture)
-	w.refs.Store(1)
-	w.key, w.at = key, now
-	w.stamp = p.clock.stamp(now)
-	w.data = append(w.data[:0], data...)
-	w.payloads = w.payloads[:0]
+// cut makes packets of a picture. It copies data.
+func (p *packetizer) cut(data []byte, key bool, size desktop.Size, now time.Time) *wirePicture {
+	w := &wirePicture{data: bytes.Clone(data), key: key, size: size, stamp: p.clock.stamp(now), at: now}
 	if p.payloader != nil {
-		w.payloads = append(w.payloads, p.payloader.Payload(payloadSize, w.data)...)
+		w.payloads = p.payloader.Payload(payloadSize, w.data)
 		return w
 	}
-	w.cutVP8(p.id)
+	w.payloads = cutVP8(w.data, p.id)
 	p.id = (p.id + 1) & 0x7fff
 	return w
 }
 
 // cutVP8 cuts a VP8 frame. Each payload begins with a descriptor that has a picture id of 15
 // bits and a flag for the first one (RFC 7741, section 4.2).
-func (p *wirePicture) cutVP8(id uint16) {
+func cutVP8(data []byte, id uint16) (payloads [][]byte) {
 	const descriptor, extended, first, hasID, long = 4, 0x80, 0x10, 0x80, 0x80
-	room := payloadSize - descriptor
-	n := (len(p.data) + room - 1) / room
-	if need := len(p.data) + n*descriptor; cap(p.buf) < need {
-		p.buf = make([]byte, 0, need+need/4)
-	}
-	p.buf = p.buf[:0]
-	for rest := p.data; len(rest) > 0; {
-		chunk := rest[:min(room, len(rest))]
-		rest = rest[len(chunk):]
+	for chunk := range slices.Chunk(data, payloadSize-descriptor) {
 		head := byte(extended)
-		if len(p.payloads) == 0 {
+		if len(payloads) == 0 {
 			head |= first
 		}
-		begin := len(p.buf)
-		p.buf = append(p.buf, head, hasID, long|byte(id>>8), byte(id))
-		p.buf = append(p.buf, chunk...)
-		p.payloads = append(p.payloads, p.buf[begin:len(p.buf):len(p.buf)])
+		payloads = append(payloads, append([]byte{head, hasID, long | byte(id>>8), byte(id)}, chunk...))
 	}
+	return payloads
 }
 
 // deliver offers a picture to all viewers. The encoder calls it.
@@ -112,12 +83,10 @@ func (s *Streamer) deliver(data []byte, key bool) {
 	s.meter.count(now, len(data))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.packets.cut(data, key, now)
-	w.size = s.size
+	w := s.packets.cut(data, key, s.size, now)
 	for _, v := range s.viewers {
 		v.offer(w)
 	}
-	w.release()
 }
 
 const (
