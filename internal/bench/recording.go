@@ -148,7 +148,7 @@ func (b *bed) watchProcessor(ctx context.Context, length time.Duration, probe fu
 	}
 	share := 0.0
 	for range n {
-		part, err := benchkit.Share(ctx, length/time.Duration(n), func() (time.Duration, error) { return benchkit.TreeProcessorTime(b.server.PID) })
+		part, err := benchkit.Share(ctx, length/time.Duration(n), b.server.ProcessorTime)
 		if err != nil {
 			return 0, err
 		}

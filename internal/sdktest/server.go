@@ -190,6 +190,12 @@ func (s *Server) healthy(ctx context.Context) bool {
 	return res.StatusCode == http.StatusOK
 }
 
+// ProcessorTime returns the time that the server used, and the processes that it started.
+func (s *Server) ProcessorTime() (time.Duration, error) {
+	u, err := s.child.Usage()
+	return u.CPU, err
+}
+
 // Close ends the server and the processes that it started.
 func (s *Server) Close() error { return s.group.Close() }
 

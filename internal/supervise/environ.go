@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -44,13 +45,7 @@ func Environ(base []string, set ...string) []string {
 	for _, e := range set {
 		put(e)
 	}
-	kept := out[:0]
-	for _, e := range out {
-		if e != "" {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(out, func(e string) bool { return e == "" })
 }
 
 // lookup returns the last value of a variable.
