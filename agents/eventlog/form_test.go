@@ -103,6 +103,22 @@ func TestPicturesAreStoredOnce(t *testing.T) {
 }
 
 // TestTamperedPayload: an invalid row is a CorruptError.
+// SQLite finds a blob by an index of the hashes. In a table without rowid it would read each whole
+// blob that it compares, so that large pictures slow all others.
+func TestBlobsAreFoundByIndex(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	closeLog(t, open(t, eventlog.Config{DSN: "sqlite:" + path}))
+	var (
+		n    int
+		plan string
+	)
+	row := raw(t, path).QueryRowContext(t.Context(), "explain query plan select data from blob where hash = x'00'")
+	if err := row.Scan(&n, &n, &n, &plan); err != nil || !strings.Contains(plan, "USING INDEX") {
+		t.Errorf("%q, %v", plan, err)
+	}
+}
+
 func TestTamperedPayload(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
