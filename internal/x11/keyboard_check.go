@@ -12,9 +12,8 @@ import (
 // keyboardBackup is a usable keyboard: its keysyms, with all levels and groups, and its
 // modifiers.
 type keyboardBackup struct {
-	keymap    *keymap // as the core protocol shows it
-	entries   keyEntries
-	modifiers *xproto.GetModifierMappingReply
+	keymap  *keymap // as the core protocol shows it, with the modifiers
+	entries keyEntries
 }
 
 // setRecomputeActions has the server compute what keys such as Shift_L do ("The X Keyboard
@@ -51,11 +50,7 @@ func (kb *Keyboard) Check() (missing string, err error) {
 			entries.entries[i] = keyEntry(0, 0)
 		}
 	}
-	modifiers, err := xproto.GetModifierMapping(kb.c.x).Reply()
-	if err != nil {
-		return "", request.Wrap("read modifier mapping", err)
-	}
-	kb.backup = &keyboardBackup{k, entries, modifiers}
+	kb.backup = &keyboardBackup{k, entries}
 	return "", nil
 }
 
@@ -92,7 +87,7 @@ func (kb *Keyboard) restore() error {
 	if kb.backup == nil {
 		return fmt.Errorf("restore keyboard: none is known that could be used")
 	}
-	m := kb.backup.modifiers
+	m := kb.backup.keymap.mapping
 	if err := request.Wrap("restore keysyms", kb.xkb.setEntries(kb.backup.entries, setRecomputeActions).Check()); err != nil {
 		return err
 	}

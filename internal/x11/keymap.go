@@ -48,7 +48,8 @@ type keymap struct {
 	group     byte
 	where     map[xproto.Keysym]stroke // what the group in use reaches with and without Shift
 	modifiers [256]byte                // mask of modifiers that a keycode sets
-	shift     xproto.Keycode           // a key for Shift; 0: none
+	mapping   *xproto.GetModifierMappingReply
+	shift     xproto.Keycode // a key for Shift; 0: none
 	state     lockState
 	down      [32]byte // a bit per keycode
 }
@@ -84,6 +85,7 @@ func (kb *Keyboard) readKeymap() (*keymap, error) {
 }
 
 func (k *keymap) setModifiers(m *xproto.GetModifierMappingReply) {
+	k.mapping = m
 	for i, code := range m.Keycodes {
 		k.modifiers[code] |= 1 << (i / int(m.KeycodesPerModifier))
 	}
