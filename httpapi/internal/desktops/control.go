@@ -18,8 +18,8 @@ type controller interface {
 }
 
 type controlBody struct {
-	Holder *actorBody `json:"holder,omitempty" doc:"Nobody has control when it is left out"`
-	Taken  bool       `json:"taken" doc:"The input of everybody else is refused"`
+	Holder *actorBody `json:"holder,omitempty" doc:"Left out if no actor has control"`
+	Taken  bool       `json:"taken" doc:"The input of all others is refused"`
 	Since  *time.Time `json:"since,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func (a *Area) registerControl() {
 	add(a, r.Get("getPresence", "/presence", "List the viewers, agents and API callers of the desktop").
 		WithAbout("The list has viewers, agents and API callers. The answer does not wait for the desktop."), a.presence)
 	act(a, r.Get("getControl", "/control", "Tell who has control of the desktop").
-		WithAbout("Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps everybody else out."),
+		WithAbout("Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps all others out."),
 		func(_ context.Context, in *target) (*rest.Output[controlBody], error) {
 			return a.control(in.Desktop, func(controller) error { return nil })
 		})

@@ -76,7 +76,7 @@ type recordingInfo struct {
 	Status      recording.Status `json:"status" enum:"recording,recovering,completed,recovered,failed,deleted" doc:"recovered: it was broken off, and has all that there was until then; recovering: that is being looked at. deleted is told by events alone"`
 	ProcessID   string           `json:"processId,omitempty" doc:"Of the encoder, while it runs"`
 	FileName    string           `json:"fileName"`
-	Bytes       int64            `json:"bytes" doc:"So far, while it goes on"`
+	Bytes       int64            `json:"bytes" doc:"Until now, while it goes on"`
 	StartedAt   string           `json:"startedAt" format:"date-time"`
 	EndedAt     string           `json:"endedAt,omitempty" format:"date-time"`
 	Desktop     string           `json:"desktop" doc:"Id of the desktop"`
@@ -201,7 +201,7 @@ func (a recordings) register() {
 // registerStored adds the routes of recordings that exist.
 func (a recordings) registerStored(r rest.Route) {
 	add(a.Area, r.Get("listDesktopRecordings", "/recordings", "List the desktop's recordings").
-		WithAbout("A token of a scope other than admin sees those that began after it was made, and that others go on. Those of earlier servers are among them. The desktop need not run, nor be there any more: GET /v1/desktops tells which were."),
+		WithAbout("A token of a scope other than admin sees the recordings that began after it was made, and the descriptions of older ones while they go on. Recordings of earlier servers are listed too. The desktop need not run, or still exist: GET /v1/desktops names the desktops that no longer exist and have recordings."),
 		func(ctx context.Context, in *target) (*rest.Output[recordingList], error) {
 			store, err := a.store(ctx, in.Desktop)
 			if err != nil {
@@ -240,7 +240,7 @@ func (a recordings) registerStored(r rest.Route) {
 			info, err := rec.Stop(ctx)
 			return recordingOf(info, missing(in.ID, err))
 		})
-	remove := r.Delete("deleteDesktopRecording", "/recordings/{id}", "Delete a recording").WithAbout("Whoever is downloading it gets the rest.")
+	remove := r.Delete("deleteDesktopRecording", "/recordings/{id}", "Delete a recording").WithAbout("A client that is downloading it gets the rest.")
 	remove.Admin = true
 	add(a.Area, remove, func(ctx context.Context, in *recordingInput) (*struct{}, error) {
 		store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingListed)

@@ -108,7 +108,7 @@ func (a *Area) registerStream() {
 		return rest.Reply(statusOf(inst.RunningStream(), rest.GrantOf(ctx)), nil)
 	})
 	add(a, r.Get("diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached").WithAbout(aboutDiagnosis), a.diagnose)
-	stop := r.Post("stopStream", "/stream/stop", "End the live view of everybody")
+	stop := r.Post("stopStream", "/stream/stop", "End the live view for all viewers")
 	stop.Scope, stop.Admin = grants.ScopeAdmin, true
 	add(a, stop, func(_ context.Context, in *target) (*rest.Output[streamStatus], error) {
 		inst, err := a.fleet.Find(in.Desktop)

@@ -104,7 +104,7 @@ func Register(api *rest.API, cfg Config) *Area {
 		WithAbout("It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit.").
 		WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway), a.createProcess)
 	rest.Add(a.Group, r.Get("listProcesses", "/v1/processes", "List processes").
-		WithAbout("Those of the desktops are among them. Of those that have ended, the latest ones."), a.listProcesses)
+		WithAbout("Programs of desktops are listed too. Of the processes that have ended, the latest are listed."), a.listProcesses)
 	// Before what has an id in their place.
 	a.registerRun()
 	a.registerProcessConfig()
