@@ -39,5 +39,5 @@
 //
 // # Requirements
 //
-// Those of the packages desktop, recording and agents, for the routes that use them.
+// The requirements of the packages desktop, recording and agents, for the routes that use them.
 package httpapi

@@ -171,7 +171,7 @@ func (s *Server) Close() error {
 		s.fleet.StateDir().BeginClose()
 		s.rest.AwaitServing()
 		s.tokens.Close()
-		// What has to be killed takes a while, so all end at once.
+		// Processes that have to be killed take a while, so all end concurrently.
 		processes, desktops := make(chan error, 1), make(chan error, 1)
 		go func() { processes <- s.processes.Close() }()
 		go func() { desktops <- s.fleet.CloseDesktops() }()

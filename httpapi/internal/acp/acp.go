@@ -132,7 +132,7 @@ func (a *Area) list(ctx context.Context, _ *struct{}) (*rest.Output[acpList], er
 	return rest.Reply(list, err)
 }
 
-// isJSON reports whether a Content-Type header is that of a message.
+// isJSON reports whether a Content-Type header names JSON.
 func isJSON(header string) bool {
 	kind, _, err := mime.ParseMediaType(header)
 	return err == nil && kind == fiber.MIMEApplicationJSON

@@ -35,7 +35,7 @@ type connection struct {
 	readers map[string]*reader
 }
 
-// reader is an open stream: that of a session or, with the session "", that of the connection.
+// reader is an open stream of a session or, with the session "", of the connection.
 type reader struct {
 	session string
 	from    int64           // the event after which it begins; negative: with new events

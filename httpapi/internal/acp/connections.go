@@ -121,7 +121,7 @@ func (cs *connections) find(ctx context.Context, host *agents.Host, id, agent st
 		}
 	}
 	switch {
-	case c == nil || !strings.HasPrefix(id, connectionPrefix): // that of a WebSocket is for the WebSocket alone
+	case c == nil || !strings.HasPrefix(id, connectionPrefix): // only the WebSocket uses its connection
 		return nil, noConnection(id)
 	case c.agent != agent:
 		return nil, badHeader(headerConnection, fmt.Sprintf("is of a connection to %s, so use its URL", c.agent))

@@ -114,8 +114,8 @@ func exited(e *eventlog.Event) bool {
 	return e.Kind == "_adapter/agent_exited" && e.Dir == eventlog.Daemon
 }
 
-// streamOf returns the session to whose stream an event belongs; "" is that of the
-// connection. ok is false if the event belongs to no stream: the agent did not send it, or
+// streamOf returns the session to whose stream an event belongs; "" is the
+// connection's stream. ok is false if the event belongs to no stream: the agent did not send it, or
 // it is the answer to initialize, which the client has. Answers that make a session belong
 // to the connection's stream, because the client cannot follow a session before it knows
 // the session, and so does, by the RFD, the answer to session/load.

@@ -129,7 +129,7 @@ func (g *Grant) Over() bool {
 	return g != nil && (g.ctx.Err() != nil || !g.Expires.IsZero() && !time.Now().Round(0).Before(g.Expires))
 }
 
-// Actor is who acts with the token, under the name that the request gives.
+// Actor returns the actor of the token, under the name that the request gives.
 func (g *Grant) Actor(name string) desktop.Actor {
 	a := desktop.Actor{Kind: desktop.ActorAPI, Name: name}
 	if g == nil {

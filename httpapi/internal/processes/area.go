@@ -19,7 +19,7 @@ type Config struct {
 	// killed.
 	Dir func() (string, error)
 
-	// Environ is the environment of processes, and DesktopEnviron returns that of programs
+	// Environ is the environment of processes, and DesktopEnviron returns the environment of programs
 	// on a desktop, which run as DesktopUser.
 	Environ        []string
 	DesktopEnviron func(desktop string) ([]string, error)

@@ -24,7 +24,7 @@ type Config struct {
 	// PathParams are parameters of paths, by name, that the routes' inputs do not have.
 	PathParams map[string]*huma.Param
 
-	// Token is the server's own token, NoToken lets everybody in, and FindToken returns
+	// Token is the server's own token, NoToken accepts requests without a token, and FindToken returns
 	// the grant of any other token, or nil.
 	Token     string
 	NoToken   bool

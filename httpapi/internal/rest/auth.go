@@ -114,7 +114,7 @@ func (r *Request) endWith(g *grants.Grant) (stop func()) {
 		return func() {}
 	}
 	// It is not cancelled when the handler returns: what the handler has left
-	// running ends by itself, or with what hold was called for.
+	// running ends on its own, or with the connection that Hold closes.
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.WithContext(ctx)
 	end := context.AfterFunc(g.Context(), cancel)

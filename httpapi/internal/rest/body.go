@@ -38,7 +38,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case !errors.Is(err, io.EOF):
 		b.err = err
 	case b.size != chunked && b.read < b.size:
-		// fasthttp lets the end of the connection pass for that of the body.
+		// fasthttp takes the end of the connection for the end of the body.
 		b.err = io.ErrUnexpectedEOF
 	default:
 		b.ended = true
@@ -98,7 +98,7 @@ func (a *API) finishBody(c *fiber.Ctx) {
 const lingerTime = 5 * time.Second
 
 // linger answers while the client is still sending, and closes the connection.
-// To close it at once would have the client's system throw the answer away with
+// To close it immediately would have the client's system throw the answer away with
 // the connection (RFC 9112, section 9.6), so what still comes is read for a
 // while. fasthttp does not do that, and so does not get to send the answer.
 func (a *API) linger(rc *fasthttp.RequestCtx) {
@@ -138,9 +138,9 @@ func (a *API) linger(rc *fasthttp.RequestCtx) {
 	})
 }
 
-// ambiguous says whether a request tells its length in two ways. Somebody in
-// front of this server may have seen another end of it, so that nothing that
-// follows can be trusted (RFC 9112, section 6.3).
+// ambiguous reports whether a request gives its length in two ways. A proxy in front of
+// this server may have seen another end of the request, so nothing that follows can be
+// trusted (RFC 9112, section 6.3).
 func ambiguous(c *fiber.Ctx) bool {
 	h := &c.Request().Header
 	return h.ContentLength() == chunked && bytes.Contains(bytes.ToLower(h.RawHeaders()), []byte("content-length"))

@@ -13,8 +13,8 @@ const (
 )
 
 // bodyMemory bounds the bodies of requests, or of answers, that are in memory at the
-// same time. That of a request counts from the time when the server begins to read it
-// until its handler returns, that of an answer from then until it is written.
+// same time. A request's body counts from the time when the server begins to read it
+// until its handler returns, an answer's from then until it is written.
 // Bodies that are streamed do not count, and neither do bodies of up to prefetch
 // bytes, which the number of connections bounds.
 type bodyMemory struct {

@@ -221,7 +221,7 @@ func (d *download) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ChunkSize is how much is sent at once. A client has API.Patience to accept it.
+// ChunkSize is the size of a piece that is sent. A client has API.Patience to accept it.
 const ChunkSize = 256 << 10
 
 // Buffers has buffers of ChunkSize bytes.

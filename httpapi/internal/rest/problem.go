@@ -31,7 +31,7 @@ func (p *Problem) GetStatus() int { return p.Status }
 // GetHeaders are the response headers that belong to the problem.
 func (p *Problem) GetHeaders() http.Header { return p.Header }
 
-// ContentType is that of problems, whatever was negotiated.
+// ContentType returns the media type of problems, whatever was negotiated.
 func (p *Problem) ContentType(string) string { return ProblemType }
 
 // ProblemType is the type of answers that are problems.

@@ -103,11 +103,11 @@ func brokenOff(err error, read int64, patience time.Duration) *Problem {
 	return InvalidRequest.Problem(fmt.Sprintf("invalid request: its body was cut off after %d bytes: %v", read, err))
 }
 
-// cutShort says whether a connection has ended where a chunked body seems to
-// have. fasthttp takes the end of a connection between two chunks for that of
-// the body, and so would have half of a file for a whole one. A client that
-// sends all of it and ends its side of the connection at once is refused as
-// well: it had better tell the length.
+// cutShort reports whether a connection has ended where a chunked body seems to have.
+// fasthttp takes the end of a connection between two chunks for the end of the body,
+// and so would take half of a file for a whole one. A client that sends all of it and
+// immediately ends its side of the connection is refused as well: it should send the
+// length.
 func cutShort(conn net.Conn) bool {
 	if c, ok := conn.(syscall.Conn); ok {
 		raw, err := c.SyscallConn()
@@ -122,10 +122,10 @@ func cutShort(conn net.Conn) bool {
 		})
 		return ended || err != nil
 	}
-	// Other connections, which are TLS or in memory, can only be read. Nothing
-	// is to be expected: who sends the next request before the answer to this
-	// one has to send it again. On a busy machine the deadline may pass before
-	// the end is looked at, so it is looked for more than once.
+	// Other connections, which are TLS or in memory, can only be read. Nothing is
+	// expected on them: a client that sends the next request before the answer to this
+	// one has to send it again. On a busy machine the deadline may pass before the end
+	// is noticed, so the read is repeated.
 	for range 4 {
 		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if n, err := conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, io.EOF) {

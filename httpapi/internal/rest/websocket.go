@@ -22,8 +22,8 @@ const (
 	messageTime = time.Minute
 	// closingTime is how long a client may take to answer a close frame.
 	closingTime = 5 * time.Second
-	// pingTime is how often a client is pinged, for proxies that end silent
-	// connections. Nobody insists on the answer: TCP finds out who is gone.
+	// pingTime is the time between two pings, for proxies that end silent connections.
+	// An answer is not required: TCP reports a client that has gone.
 	pingTime = 25 * time.Second
 )
 
