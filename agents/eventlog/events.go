@@ -22,7 +22,8 @@ const (
 
 	insertLinkSQL = "insert into event_blob (stream, seq, hash) values ($1, $2, $3) on conflict (stream, seq, hash) do nothing"
 
-	eventColumns = "e.seq, e.id, e.at, e.life, e.session, e.dir, e.kind, e.form, e.size, e.payload"
+	eventColumns = "e.seq, e.id, e.at, e.life, e.session, e.dir, e.kind, e.form, e.size, " +
+		"case when (e.form & 4) = 0 then e.payload else (select data from blob where hash = e.payload) end" // 4 is formApart
 
 	selectPage = "select " + eventColumns + " from event e where e.stream = (select id from stream where name = $1) " +
 		"and e.seq > $2 order by e.seq limit $3"

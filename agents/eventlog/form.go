@@ -15,11 +15,16 @@ import (
 const (
 	formZstd   = 1 << iota // compressed
 	formPieces             // pieces of it are blobs
+	formApart              // the result is a blob, and event.payload is its name
 )
 
 // compressFrom is the size from which payloads are compressed. Smaller ones would
 // hardly shrink.
 const compressFrom = 1 << 10
+
+// maxInline is the size above which SQLite stores a payload apart from its event. SQLite
+// reads the whole row when it compares a key of a table without rowid.
+const maxInline = 16 << 10
 
 // hash names a blob by its content.
 type hash [sha256.Size]byte
@@ -36,14 +41,17 @@ type blob struct {
 	data []byte
 }
 
+func newBlob(data []byte) blob { return blob{sha256.Sum256(data), data} }
+
 // codec converts payloads to their stored form and back. Its methods may be called
 // concurrently.
 type codec struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
+	apart   bool // payloads above maxInline are stored apart
 }
 
-func newCodec() (*codec, error) {
+func newCodec(apart bool) (*codec, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderCRC(true), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -53,7 +61,7 @@ func newCodec() (*codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &codec{encoder, decoder}, nil
+	return &codec{encoder, decoder, apart}, nil
 }
 
 func (c *codec) close() {
@@ -75,6 +83,11 @@ func (c *codec) encode(payload []byte) stored {
 			s.data = packed
 		}
 	}
+	if c.apart && len(s.data) > maxInline {
+		b := newBlob(s.data)
+		s.form |= formApart
+		s.data, s.blobs = b.hash[:], append(s.blobs, b)
+	}
 	return s
 }
 
@@ -88,7 +101,7 @@ func extractBlobs(payload []byte, pieces []span) (skeleton []byte, blobs []blob)
 		if !ok {
 			continue // its encoding would differ
 		}
-		b := blob{sha256.Sum256(data), data}
+		b := newBlob(data)
 		skeleton = binary.AppendUvarint(skeleton, uint64(p.from-at))
 		skeleton = append(skeleton, payload[at:p.from]...)
 		skeleton = append(skeleton, b.hash[:]...)
@@ -101,11 +114,15 @@ func extractBlobs(payload []byte, pieces []span) (skeleton []byte, blobs []blob)
 
 var errDamaged = errors.New("a payload cannot be decoded")
 
-// decode is the reverse of encode. find returns a blob.
+// decode is the reverse of encode, except that the data of a payload that is stored apart is that
+// of its blob, or nil if the blob is missing. find returns a blob.
 func (c *codec) decode(s stored, size int, find func(hash) ([]byte, error)) ([]byte, error) {
 	data := s.data
-	if s.form&^(formZstd|formPieces) != 0 {
+	if s.form&^(formZstd|formPieces|formApart) != 0 {
 		return nil, fmt.Errorf("%w: form %d is unknown", errDamaged, s.form)
+	}
+	if s.form&formApart != 0 && data == nil {
+		return nil, errNoBlob
 	}
 	if s.form&formZstd != 0 {
 		var err error

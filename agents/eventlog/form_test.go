@@ -127,6 +127,7 @@ func TestTamperedPayload(t *testing.T) {
 		"size":            "update event set size = size + 1 where size > 1000",
 		"negative size":   "update event set size = -1 where size > 1000",
 		"form":            "update event set form = 64 where size > 1000",
+		"not apart":       "update event set form = 4 where size < 1000",
 		"no zstd":         "update event set form = 1 where size < 1000",
 		"no pieces":       "update event set form = 2 where size < 1000",
 		"empty pieces":    "update event set form = 2, payload = x'' where size < 1000",

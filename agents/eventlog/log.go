@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		closing:  make(chan struct{}),
 		written:  make(chan struct{}),
 	}
-	if l.codec, err = newCodec(); err != nil {
+	if l.codec, err = newCodec(dsn == ""); err != nil {
 		return nil, err
 	}
 	l.streams = newStreams(cfg.Memory)

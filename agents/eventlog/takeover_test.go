@@ -18,8 +18,15 @@ import (
 // "s", and a session whose title is the number of the newest event.
 func redoDatabase(t *testing.T) (path string) {
 	t.Helper()
+	return unpackDatabase(t, "redo.tar.gz")
+}
+
+// unpackDatabase unpacks the files of an earlier version from testdata and returns the
+// path of the database.
+func unpackDatabase(t *testing.T, archive string) (path string) {
+	t.Helper()
 	dir := t.TempDir()
-	f, err := os.Open(filepath.Join("testdata", "redo.tar.gz"))
+	f, err := os.Open(filepath.Join("testdata", archive))
 	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
