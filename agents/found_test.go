@@ -105,6 +105,7 @@ func TestFoundAmbiguous(t *testing.T) {
 	write(t, config(cwd, "mcp.json"), `{
 		"a":{"type":"local","command":"safe","Command":"evil"},
 		"b":{"type":"local","command":"safe","command":"evil"},
+		"f":{"type":"local","command":"safe","env":{"A":"1","A":"evil"}},
 		"c":{"type":"local","command":"good","env":{"x":"1","X":"2"},"note":"n"}}`)
 	write(t, config(cwd, "skills.json"), `{
 		"d":{"sources":[],"Sources":[{"type":"local","source":"evil"}]},
@@ -115,6 +116,7 @@ func TestFoundAmbiguous(t *testing.T) {
 	}
 	for _, want := range []string{
 		`MCP server a: member "Command" must be written "command"`, `MCP server b: member "command" is given twice`,
+		`MCP server f: member "A" is given twice`,
 		`skills d: member "Sources" must be written "sources"`, `skills e: member "ſource" must be written "source"`,
 	} {
 		if !strings.Contains(problems, want) {

@@ -138,6 +138,35 @@ func TestExtractLimits(t *testing.T) {
 	}
 }
 
+// TestExtractImpliedDirectories checks that directories that the names of files imply count.
+func TestExtractImpliedDirectories(t *testing.T) {
+	t.Parallel()
+	f := openFS(t)
+	var many []member
+	for i := range 600 {
+		many = append(many, fileEntry(strconv.Itoa(i)+strings.Repeat("/a", 200), ""))
+	}
+	for name, test := range map[string]struct {
+		members []member
+		options filesystem.ExtractOptions
+		says    string
+	}{
+		"number": {many[:1], filesystem.ExtractOptions{MaxEntries: 199}, "more than 199 directories (MaxEntries)"},
+		"ratio":  {many, filesystem.ExtractOptions{}, "(MaxRatio)"},
+	} {
+		dir := t.TempDir()
+		_, err := f.Extract(t.Context(), dir, bytes.NewReader(gzipped(t, makeTar(t, test.members...))), test.options)
+		wantError(t, err, filesystem.ErrTooLarge, test.says)
+		if got := names(t, dir); len(got) != 0 {
+			t.Errorf("%s: left %q", name, got)
+		}
+	}
+	one := filesystem.ExtractOptions{MaxEntries: 200}
+	if _, err := f.Extract(t.Context(), t.TempDir(), bytes.NewReader(makeTar(t, many[:1]...)), one); err != nil {
+		t.Errorf("200 directories: %v", err)
+	}
+}
+
 // TestExtractBombs checks that what expands without end is stopped early.
 func TestExtractBombs(t *testing.T) {
 	t.Parallel()

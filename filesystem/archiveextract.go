@@ -21,10 +21,10 @@ type ExtractOptions struct {
 	// Compression is the compression of the archive. Empty means that the first bytes determine it.
 	Compression Compression
 
-	MaxEntries int   // entries of the archive; default 1,000,000
+	MaxEntries int   // entries of the archive, and directories that it makes; default 1,000,000
 	MaxBytes   int64 // size of all files together, with holes; default 1 TiB
 	// MaxRatio bounds the ratio of the content's size to the archive's size, after 64 MiB
-	// of content. The default is 500. deflate can reach 1032, with zeros alone.
+	// of content. A directory counts as 4 KiB. The default is 500. deflate can reach 1032, with zeros alone.
 	MaxRatio int
 	MaxDepth int // levels of directories; default 255
 
@@ -43,7 +43,7 @@ func (o ExtractOptions) withDefaults() ExtractOptions {
 // maxExtractedPaths bounds Extracted.Paths.
 const maxExtractedPaths = 1024
 
-// maxFolderPaths bounds the bytes of the paths in extraction.folders.
+// maxFolderPaths bounds the bytes of the paths of directories that are made.
 const maxFolderPaths = 64 << 20
 
 // Extracted is the result of Extract.
@@ -226,9 +226,6 @@ func (x *extraction) directory(h *tar.Header, parts []string) error {
 	if i, ok := x.known[l.path]; ok {
 		x.folders[i].mode, x.folders[i].modified = permissions(h), h.ModTime
 		return nil
-	}
-	if x.paths += len(l.path); x.paths > maxFolderPaths {
-		return tooLarge("archive has more than 64 MiB of paths of directories")
 	}
 	x.known[l.path] = len(x.folders)
 	x.folders = append(x.folders, stagedFolder{path: l.path, mode: permissions(h), modified: h.ModTime})

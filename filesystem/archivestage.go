@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +29,8 @@ type extraction struct {
 	levels   []level        // open directories of the latest entry
 	folders  []stagedFolder // directories whose mode and time are set at the end
 	known    map[string]int // path to index in folders
-	paths    int            // bytes of the paths in folders
+	made     int            // directories
+	paths    int            // bytes of the paths of these directories
 	hasLinks bool           // the archive has a symbolic link
 	done     Extracted
 }
@@ -148,10 +150,13 @@ func (x *extraction) down(l level, name string) (level, error) {
 			next.merges = true
 		}
 	}
-	if err := l.stage.mkdir(name, 0o777); err != nil && err != unix.EEXIST {
+	err := l.stage.mkdir(name, 0o777)
+	if err == nil {
+		err = x.countFolder(next.path)
+	}
+	if err != nil && err != unix.EEXIST {
 		return level{}, err
 	}
-	var err error
 	if next.stage, err = l.stage.folder(name, folderHold); err != nil {
 		return level{}, x.stagedInstead(l, name, err)
 	}
@@ -162,6 +167,27 @@ func (x *extraction) down(l level, name string) (level, error) {
 		}
 	}
 	return next, nil
+}
+
+// countFolder counts a directory that was made. An entry of the archive can imply many.
+func (x *extraction) countFolder(path string) error {
+	x.made++
+	x.paths += len(path)
+	switch {
+	case x.paths > maxFolderPaths:
+		return tooLarge("archive has more than 64 MiB of paths of directories")
+	case x.options.MaxEntries >= 0 && x.made > x.options.MaxEntries:
+		return tooLarge("archive has more than " + strconv.Itoa(x.options.MaxEntries) + " directories (MaxEntries)")
+	}
+	return x.checkRatio()
+}
+
+// folderSize is the size of a directory in most file systems.
+const folderSize = 4096
+
+// checkRatio returns an error if the archive expands too much.
+func (x *extraction) checkRatio() error {
+	return x.stream.checkRatio(x.done.Bytes + folderSize*int64(x.made))
 }
 
 // stagedInstead returns the error for an entry of the archive in the place of a directory.
@@ -259,7 +285,7 @@ func (x *extraction) fill(file *os.File, h *tar.Header, content io.Reader) error
 		}
 		size += int64(n)
 		x.done.Bytes += int64(n)
-		if failed := x.stream.checkRatio(x.done.Bytes); failed != nil {
+		if failed := x.checkRatio(); failed != nil {
 			return failed
 		}
 		switch {

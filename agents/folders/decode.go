@@ -10,7 +10,7 @@ import (
 )
 
 // Decode decodes an entry, or an object in it, into a struct. It returns an error if a member
-// is given twice, or differs from the name of a field only by case. encoding/json accepts
+// is given twice at any depth, or differs from the name of a field only by case. encoding/json accepts
 // both, and other programs take the other value: the user who approves
 // {"command": "safe", "Command": "other"} may be shown "safe" only.
 func Decode(raw json.RawMessage, into any) error {
@@ -21,29 +21,41 @@ func Decode(raw json.RawMessage, into any) error {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
 		known = append(known, f.Tag.Get("json"))
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := d.Token(); err != nil { // the brace, or null
+	return checkMembers(json.NewDecoder(bytes.NewReader(raw)), known)
+}
+
+// checkMembers checks the members of the next value of d, at all depths. known are the names of
+// its own members.
+func checkMembers(d *json.Decoder, known []string) error {
+	start, err := d.Token()
+	if err != nil {
 		return err
+	}
+	brace, nested := start.(json.Delim)
+	if !nested {
+		return nil
 	}
 	given := map[string]bool{}
 	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return err
+		if brace == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name := fmt.Sprint(token)
+			i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+			switch {
+			case i >= 0 && known[i] != name:
+				return fmt.Errorf("member %q must be written %q", name, known[i])
+			case given[name]:
+				return fmt.Errorf("member %q is given twice", name)
+			}
+			given[name] = true
 		}
-		name := fmt.Sprint(token)
-		i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
-		switch {
-		case i >= 0 && known[i] != name:
-			return fmt.Errorf("member %q must be written %q", name, known[i])
-		case given[name]:
-			return fmt.Errorf("member %q is given twice", name)
-		}
-		given[name] = true
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
+		if err := checkMembers(d, nil); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err = d.Token() // the end
+	return err
 }

@@ -97,6 +97,7 @@ func (a recordings) registerMedia(r rest.Route) {
 	r.Query, r.Errors = true, []int{http.StatusNotFound}
 	clip := r.Get("clipRecording", "/recordings/{id}/clip", "Get a part of a recording as a video of its own").WithAbout(aboutClip).
 		WithErrors(http.StatusBadRequest, http.StatusServiceUnavailable)
+	clip.UntilGone = true
 	clip.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
 	add(a.Area, clip, a.sendClip)
 	thumbnails := r.Get("listRecordingThumbnails", "/recordings/{id}/thumbnails", "List a recording's small pictures")
@@ -236,6 +237,10 @@ func (a recordings) followVideo(r *rest.Request, store *recording.Store, id stri
 		cancel()
 		return nil, missing(id, err)
 	}
+	out.OnDiscard(func() {
+		cancel()
+		_ = video.Close()
+	})
 	out.Body = func(hc huma.Context) {
 		hc.SetStatus(out.Status)
 		r := rest.RequestOf(hc)

@@ -40,6 +40,18 @@ type FileOutput struct {
 	Disposition  string `header:"Content-Disposition"`
 	Cache        string `header:"Cache-Control"`
 	Body         func(huma.Context)
+
+	discard func() // frees what Body would use; nil: nothing
+}
+
+// OnDiscard sets a function that is called instead of Body if the answer is not sent.
+func (out *FileOutput) OnDiscard(f func()) { out.discard = f }
+
+// Discard implements discarder.
+func (out *FileOutput) Discard() {
+	if out.discard != nil {
+		out.discard()
+	}
 }
 
 // source is a file that can be sent.
@@ -68,6 +80,7 @@ func (a *API) SendFile(out *FileOutput, f source, size int64, modified time.Time
 			return nil, errors.Join(err, f.Close())
 		}
 	}
+	out.OnDiscard(func() { _ = f.Close() })
 	out.Body = func(ctx huma.Context) {
 		ctx.SetStatus(out.Status)
 		rc := RequestOf(ctx).Fiber.Context()

@@ -155,11 +155,17 @@ func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error
 		case err != nil:
 			return nil, g.Fail(ctx, r, err)
 		case GrantOf(ctx).Over() && !r.Revokes:
+			if d, ok := any(out).(discarder); ok {
+				d.Discard()
+			}
 			return nil, g.Fail(ctx, r, TokenOver())
 		}
 		return out, nil
 	})
 }
+
+// discarder is an answer that uses files or places until it is sent or discarded.
+type discarder interface{ Discard() }
 
 // Fail is the problem that an error is, logged when the client is not told all.
 func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
