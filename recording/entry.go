@@ -99,6 +99,17 @@ func (s *Store) entry(id string) (*entry, error) {
 	return e, nil
 }
 
+// openEntry is like entry but returns ErrClosed after Close.
+func (s *Store) openEntry(id string) (*entry, error) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	return s.entry(id)
+}
+
 // change changes the description of a recording, writes its manifest and notifies.
 func (s *Store) change(e *entry, f func(*Info)) error {
 	e.mu.Lock()
@@ -203,10 +214,10 @@ func (s *Store) Video(id string) (*os.File, Info, error) {
 }
 
 // Delete deletes a recording with all its files. It ends background work on the recording,
-// such as a repair, and waits for its end. The error is ErrNotFound, ErrActive, or an error of
-// the file system.
+// such as a repair, and waits for its end. The error is ErrNotFound, ErrActive, ErrClosed, or an
+// error of the file system.
 func (s *Store) Delete(id string) error {
-	e, err := s.entry(id)
+	e, err := s.openEntry(id)
 	if err == nil {
 		err = s.delete(e)
 	}

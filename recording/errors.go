@@ -17,7 +17,7 @@ var (
 	// ErrNotActive is timeline.ErrClosed. Calls that need an active recording return it if
 	// the recording has ended.
 	ErrNotActive = timeline.ErrClosed
-	// ErrClosed is returned by Start and Clip after Store.Close.
+	// ErrClosed is returned by Start, Clip, Mark and Delete after Store.Close.
 	ErrClosed = errors.New("recording store is closed")
 	// ErrTooMany is returned by Start if StoreConfig.MaxActive recordings are active. For
 	// Config.Guest, it is also returned if half as many guest recordings are active.

@@ -604,6 +604,13 @@ func TestClosed(t *testing.T) {
 	if _, err := s.Start(t.Context(), d, Config{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Start after Close: %v", err)
 	}
+	if err := s.Delete(r.ID()); !errors.Is(err, ErrClosed) {
+		t.Errorf("Delete after Close: %v", err)
+	}
+	at := timeline.Milliseconds(0)
+	if _, err := s.Mark(r.ID(), timeline.Marker{Title: "late", At: &at}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Mark after Close: %v", err)
+	}
 	again := openStore(t, StoreConfig{Dir: s.cfg.Dir})
 	plays(t, again, settled(t, again, r.ID()), StatusCompleted, ReasonStoreClosed)
 	if _, err := os.Stat(filepath.Join(s.cfg.Dir, r.ID(), "chapters.txt"+partSuffix)); !errors.Is(err, fs.ErrNotExist) {

@@ -55,9 +55,12 @@ func (s *Store) Entries(id string, after uint64) iter.Seq2[timeline.Entry, error
 }
 
 // Mark sets a marker in a recording and returns its entry. If the recording has ended, the
-// marker must have a position, and Mark waits for the disk. The error is ErrNotFound,
+// marker must have a position, and Mark waits for the disk. The error is ErrNotFound, ErrClosed,
 // timeline.ErrFull, an *InvalidError, or an error of the file system.
 func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
+	if _, err := s.openEntry(id); err != nil {
+		return timeline.Entry{}, err
+	}
 	if r := s.running(id); r != nil {
 		e, err := r.Mark(m)
 		if !errors.Is(err, ErrNotActive) {
