@@ -2,6 +2,7 @@ package webrtc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -53,6 +54,21 @@ func TestNoTaskAfterClose(t *testing.T) {
 	}
 	v.also(func() { t.Error("a task began after close") })
 	v.work.Wait()
+}
+
+func TestSignalingAfterClose(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // the greeting fails in some
+		near, far := newPipe()
+		near.close()
+		if err := s.ServeSignaling(t.Context(), far, ViewerOptions{}); !errors.Is(err, ErrClosed) {
+			t.Errorf("ServeSignaling after Close: %v, want %v", err, ErrClosed)
+		}
+	}
 }
 
 // TestTCPWaitsForTheAnswer: a viewer who has not answered yet has not had the time

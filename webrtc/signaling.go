@@ -73,8 +73,7 @@ type signaling struct {
 //   - [ErrClosed] if the streamer was closed;
 //   - [ErrTooManyOfOwner] if the owner has Config.MaxViewers connections;
 //   - [ErrTooManyViewers] if all owners together have twice as many;
-//   - the error of conn.Send if the greeting cannot be sent. After Close this is possible
-//     instead of ErrClosed.
+//   - the error of conn.Send if the greeting cannot be sent.
 //
 // The viewer is added when the client asks for the video. If it is rejected, the client gets
 // the reason in system/disconnect, and ServeSignaling continues. It also continues after
@@ -93,6 +92,9 @@ func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOption
 	around := g.beginPresence()
 	defer around.sub.Close()
 	if err := g.greet(ctx); err != nil {
+		if s.ctx.Err() != nil {
+			return ErrClosed
+		}
 		return err
 	}
 	var work sync.WaitGroup

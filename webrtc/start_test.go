@@ -78,6 +78,7 @@ func TestInvalidConfig(t *testing.T) {
 		{Config{FrameRate: 61}, "FrameRate must be between 1 and 60"},
 		{Config{FrameRate: -1}, "FrameRate must be between 1 and 60"},
 		{Config{Bitrate: 500_000}, "must not be less than MinBitrate"},
+		{Config{MaxViewers: -1}, "MaxViewers must be positive"},
 		{Config{MinBitrate: -1}, "must not be less than MinBitrate"},
 		{Config{Codec: "av1"}, `"av1"; use vp8, vp9 or h264`},
 		{Config{AudioCodec: "mp3"}, `"mp3"; use opus or g722`},

@@ -204,6 +204,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("FrameRate must be between 1 and 60, not %d", c.FrameRate)
 	case c.Bitrate < c.MinBitrate || c.MinBitrate < 0:
 		return fmt.Errorf("Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate)
+	case c.MaxViewers < 0:
+		return fmt.Errorf("MaxViewers must be positive, not %d", c.MaxViewers)
 	case c.Codec != VP8 && c.Codec != VP9 && c.Codec != H264:
 		return fmt.Errorf("%w: %q; use vp8, vp9 or h264", ErrCodec, c.Codec)
 	case c.AudioCodec != Opus && c.AudioCodec != G722:
