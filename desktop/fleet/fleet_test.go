@@ -173,6 +173,9 @@ func TestDelete(t *testing.T) {
 	if err := in.Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := in.Delete(t.Context()); err != nil {
+		t.Errorf("a second Delete: %v", err)
+	}
 	if want := fmt.Sprint(in.ID(), error(nil), 0); len(hooked) != 1 || hooked[0] != want {
 		t.Errorf("OnDelete: %q, want %q", hooked, want)
 	}

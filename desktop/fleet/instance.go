@@ -36,6 +36,9 @@ type Instance struct {
 	failure    error        // of the latest start; nil: it succeeded
 	transition *transition  // while starting or stopping
 	deleted    bool         // it must not start again
+
+	removing sync.Once // by Delete
+	removed  error     // the result of removing
 }
 
 type phase int
@@ -302,7 +305,8 @@ func (in *Instance) beginStop() {
 
 // Delete stops the desktop for good and frees its id. It removes the files, with the
 // recordings, if the Fleet chose the id, and keeps them otherwise. Main is only stopped.
-// It blocks and fails as Stop does, and returns the errors of removing files.
+// It blocks and fails as Stop does, and returns the errors of removing files. A later call
+// returns the same.
 func (in *Instance) Delete(ctx context.Context) error {
 	if in.id == Main {
 		return in.Stop(ctx)
@@ -316,10 +320,12 @@ func (in *Instance) Delete(ctx context.Context) error {
 		deleted = in.deleted
 		in.mu.Unlock()
 	}
-	in.fleet.cfg.OnDelete(in.id)
-	err := errors.Join(in.recordings.close(), in.discard())
-	in.fleet.remove(in) // now, so that no request finds recordings that are being removed
-	return err
+	in.removing.Do(func() {
+		in.fleet.cfg.OnDelete(in.id)
+		in.removed = errors.Join(in.recordings.close(), in.discard())
+		in.fleet.remove(in) // now, so that no request finds recordings that are being removed
+	})
+	return in.removed
 }
 
 // discard removes the files of a desktop whose id the Fleet chose.
