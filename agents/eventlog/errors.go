@@ -27,7 +27,7 @@ var (
 	// ErrBusy is returned if another program, which is not a deskhand server, kept the
 	// database locked for longer than Config.BusyTimeout, or if a commit to Postgres
 	// conflicted with other servers too often. Nothing was committed.
-	ErrBusy = errors.New("the event log's database is locked by another program")
+	ErrBusy = errors.New("the event log's database is busy with another program or server")
 
 	// ErrFull is returned if there is no space left for the log. Nothing was committed.
 	// Earlier events are intact, and commits succeed again when there is space.
