@@ -102,7 +102,6 @@ func TestPicturesAreStoredOnce(t *testing.T) {
 	})
 }
 
-// TestTamperedPayload: an invalid row is a CorruptError.
 // SQLite finds a blob by an index of the hashes. In a table without rowid it would read each whole
 // blob that it compares, so that large pictures slow all others.
 func TestBlobsAreFoundByIndex(t *testing.T) {
@@ -119,6 +118,7 @@ func TestBlobsAreFoundByIndex(t *testing.T) {
 	}
 }
 
+// TestTamperedPayload: an invalid row is a CorruptError.
 func TestTamperedPayload(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{

@@ -1,15 +1,5 @@
 -- SQLite reads the whole row when it compares a key of a table without rowid. What
--- can be large is therefore in tables with rowid, whose keys are in an index.
-
-create table blob_with_rowid (
-  hash blob    not null primary key, -- SHA-256 of the data, or a name from below
-  size integer not null,
-  data blob    not null
-);
-
-insert into blob_with_rowid select hash, size, data from blob;
-drop table blob;
-alter table blob_with_rowid rename to blob;
+-- can be large is therefore in tables with rowid, such as blob.
 
 -- Payloads above maxInline become blobs: see formApart. Their names are made from
 -- the events' keys, since SQLite has no SHA-256.
