@@ -93,6 +93,29 @@ func TestSegments(t *testing.T) {
 	t.Error("the marker is in no segment")
 }
 
+// TestMarkBetweenSegments delays the start of a segment after the store lists it, and
+// checks that a marker then goes to the new segment.
+func TestMarkBetweenSegments(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
+	s := openStore(t, StoreConfig{})
+	r := start(t, s, d, Config{SegmentLength: time.Second, FrameRate: 10})
+	r.mu.Lock()
+	until(t, "the second segment is listed", func() bool { return len(s.List()) == 2 })
+	if r.switching.TryLock() {
+		r.switching.Unlock()
+		t.Error("the second segment is listed, but Mark does not wait for its timeline")
+	}
+	r.mu.Unlock()
+	e, err := r.Mark(timeline.Marker{Title: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.At >= timeline.Milliseconds(900) {
+		t.Errorf("the marker is at %d ms, want a position at the start of the second segment", e.At)
+	}
+}
+
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	leave := func(ages ...time.Duration) string {

@@ -353,8 +353,10 @@ func (l *loop) nextSegment(now time.Time, slot int64) (Reason, error) {
 	}
 	old := l.segment
 	l.fill(slot)
+	l.r.switching.Lock() // until finishSegment has started the timeline of the new segment
 	next, err := l.r.begin(l.spare, l.begins(slot), slot, old)
 	if err != nil {
+		l.r.switching.Unlock()
 		return ReasonWriteFailed, err
 	}
 	if l.sound != nil {
@@ -363,7 +365,6 @@ func (l *loop) nextSegment(now time.Time, slot int64) (Reason, error) {
 	}
 	l.segment = next
 	l.spare, l.dirty = nil, true // a file begins with a picture
-	l.r.switching.Lock()         // until the new segment has a timeline
 	l.r.finishing.Go(func() { l.r.finishSegment(old, next) })
 	return "", nil
 }

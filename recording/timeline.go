@@ -90,12 +90,20 @@ func (s *Store) AddEvent(id string, e timeline.Event) (timeline.Entry, error) {
 // Mark sets a marker in the newest segment and returns its entry. The error is ErrNotActive
 // if the recording has ended, timeline.ErrFull or an *InvalidError. Store.Mark also marks
 // recordings that have ended. Mark waits as [Recording.Add] does.
-func (r *Recording) Mark(m timeline.Marker) (timeline.Entry, error) { return r.line().Mark(m) }
+func (r *Recording) Mark(m timeline.Marker) (timeline.Entry, error) {
+	r.switching.Lock() // the next segment must not close the timeline before the call
+	defer r.switching.Unlock()
+	return r.timeline.Mark(m)
+}
 
 // Add adds an event to the timeline of the newest segment and returns its entry. The error is
 // ErrNotActive if the recording has ended, timeline.ErrFull or an *InvalidError. Add waits for
 // the disk only when a segment begins, until the timeline of the segment before is written.
-func (r *Recording) Add(e timeline.Event) (timeline.Entry, error) { return r.line().Add(e) }
+func (r *Recording) Add(e timeline.Event) (timeline.Entry, error) {
+	r.switching.Lock()
+	defer r.switching.Unlock()
+	return r.timeline.Add(e)
+}
 
 // WriteWebVTT writes the captions or chapters of a recording. If span is not zero, it writes
 // only that part, with times from the beginning of the span, as in a clip. The error is
