@@ -26,13 +26,13 @@ func TestCheckDescription(t *testing.T) {
 	t.Parallel()
 	const media, candidate = "m=video 9 RTP 96\r\n", "a=candidate:1 1 udp 2 127.0.0.1 3 typ host\r\n"
 	if n, err := checkDescription(strings.Repeat(media, mediaMost) + strings.Repeat(candidate, maxCandidates)); err != nil || n != maxCandidates {
-		t.Errorf("as much as there may be: %d, %v", n, err)
+		t.Errorf("description with the most addresses: %d, %v", n, err)
 	}
 	for name, sdp := range map[string]string{
 		"long":       strings.Repeat(" ", MaxDescription+1),
 		"media":      strings.Repeat(media, mediaMost+1),
 		"candidates": strings.Repeat(candidate, maxCandidates+1),
-		// Pion takes each of these for the end of a line, too.
+		// Pion also ends a line at each of these.
 		"candidates, lines end otherwise": strings.Repeat("\r"+strings.TrimSpace(candidate)+"\n", maxCandidates+1),
 		"candidates, lines end in CR":     strings.Repeat(strings.TrimSpace(candidate)+"\r", maxCandidates+1),
 	} {

@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestConnectedAgain: a connection that was broken for a moment goes on where it
-// was. Packets with numbers that were there before are dropped as repeated.
+// TestConnectedAgain checks that a connection that was interrupted continues its sequence
+// numbers. Receivers drop packets whose numbers were used before.
 func TestConnectedAgain(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -23,17 +23,17 @@ func TestConnectedAgain(t *testing.T) {
 	var p *peer
 	s.each(func(v *viewer) { p = v.peer.Load() })
 	p.stateChanged(pion.PeerConnectionStateDisconnected)
-	p.v.askForKey() // something is written meanwhile
+	p.v.askForKey() // pump writes packets meanwhile
 	p.stateChanged(pion.PeerConnectionStateConnected)
 	p.v.close()
-	// The close may have cut off one more.
+	// The close may have interrupted one more packet.
 	if sent, last := p.report.packets, p.header.SequenceNumber; sent == 0 || last-uint16(sent) > 1 { //nolint:gosec // numbers wrap around
 		t.Errorf("the last of %d packets has number %d", sent, last)
 	}
 }
 
-// TestNoTaskAfterClose: what a viewer begins while it is closed does not outlive
-// that.
+// TestNoTaskAfterClose checks that close waits for the viewer's tasks, and that no task starts
+// after close.
 func TestNoTaskAfterClose(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -62,7 +62,7 @@ func TestSignalingAfterClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // the greeting fails in some
+	for range 20 { // the greeting fails in a part of them
 		near, far := newPipe()
 		near.close()
 		if err := s.ServeSignaling(t.Context(), far, ViewerOptions{}); !errors.Is(err, ErrClosed) {
@@ -71,8 +71,8 @@ func TestSignalingAfterClose(t *testing.T) {
 	}
 }
 
-// TestTCPWaitsForTheAnswer: a viewer who has not answered yet has not had the time
-// to be reached by UDP.
+// TestTCPWaitsForTheAnswer checks that a viewer gets TCP candidates only after its answer,
+// because UDP has had no time to connect before.
 func TestTCPWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -92,15 +92,16 @@ func TestTCPWaitsForTheAnswer(t *testing.T) {
 		told += string(text)
 	}
 	if !strings.Contains(told, " udp ") || strings.Contains(told, " tcp ") {
-		t.Errorf("it was told %s", told)
+		t.Errorf("it received the candidates %s", told)
 	}
 }
 
-// sink is a viewer's pointer, which looks otherwise as soon as it is told of.
+// sink records the images that a viewer receives, and changes the streamer's pointer during the
+// first messages.
 type sink struct {
-	s    *Streamer
-	next []*cursorImage
-	told []string
+	s      *Streamer
+	next   []*cursorImage
+	images []string
 }
 
 func (k *sink) sendPointer(m []byte) {
@@ -112,11 +113,11 @@ func (k *sink) sendPointer(m []byte) {
 		k.s.sendAll(now.message, nil)
 	}
 	if m[0] == opCursorImage {
-		k.told = append(k.told, string(m[1:]))
+		k.images = append(k.images, string(m[1:]))
 	}
 }
 
-// TestPointerChanges: the last that a viewer is told of is the pointer as it is.
+// TestPointerChanges checks that the last pointer that a viewer receives is the present one.
 func TestPointerChanges(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -134,8 +135,8 @@ func TestPointerChanges(t *testing.T) {
 		k.next = append(k.next, &cursorImage{message: fmt.Append([]byte{opCursorImage}, i)})
 	}
 	v.showPointer(k)
-	if n := len(k.told); n == 0 || k.told[n-1] != "2" {
-		t.Errorf("it was told of %q", k.told)
+	if n := len(k.images); n == 0 || k.images[n-1] != "2" {
+		t.Errorf("it received the images %q", k.images)
 	}
 	v.close()
 }

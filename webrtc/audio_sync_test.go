@@ -17,8 +17,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// syncPage plays a stream and notes, by one clock, when the picture turns white
-// and when a sound begins.
+// syncPage plays a stream and records, by one clock, when the picture turns white and when a
+// sound begins.
 const syncPage = `<!doctype html><video autoplay muted playsinline></video><script type="module">
 const pc = new RTCPeerConnection();
 const stream = new MediaStream(), video = document.querySelector("video");
@@ -69,7 +69,7 @@ func whepSite(t *testing.T, s *Streamer, page string) string {
 	return server.URL
 }
 
-// flash makes the screen black, then white, and returns when it was seen white.
+// flash makes the screen black, then white, and returns when feed showed it white.
 func flash(ctx context.Context, t *testing.T, d *desktop.Desktop, feed *desktop.Feed, colour string) time.Time {
 	t.Helper()
 	if _, err := d.Launch(ctx, desktop.Launch{App: "xsetroot", Args: []string{"-solid", colour}}); err != nil {
@@ -86,7 +86,7 @@ func flash(ctx context.Context, t *testing.T, d *desktop.Desktop, feed *desktop.
 	}
 }
 
-// onset is when the next sound begins.
+// onset returns when the next sound begins.
 func onset(ctx context.Context, t *testing.T, l *desktop.Listener) time.Time {
 	t.Helper()
 	for {
@@ -102,8 +102,8 @@ func onset(ctx context.Context, t *testing.T, l *desktop.Listener) time.Time {
 	}
 }
 
-// noticed is by how much the page heard a tone after it saw a flash. On a machine
-// with much to do a browser may miss either.
+// noticed returns the time from a flash to a tone in the page. On a busy machine the browser
+// may miss either, and ok is false.
 func noticed(page context.Context, t *testing.T) (after time.Duration, ok bool) {
 	t.Helper()
 	limit := time.NewTimer(5 * time.Second)
@@ -123,7 +123,7 @@ func noticed(page context.Context, t *testing.T) (after time.Duration, ok bool) 
 	}
 }
 
-// silence waits until nothing has been heard for a while.
+// silence waits until the desktop has been silent for a while.
 func silence(ctx context.Context, l *desktop.Listener) {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
@@ -135,10 +135,9 @@ func silence(ctx context.Context, l *desktop.Listener) {
 	}
 }
 
-// TestSoundAndPicture compares how far apart a flash and a tone are on the
-// desktop with how far apart they are in a browser. On a machine with other
-// things to do that says little, so that it only looks closely in the long runs
-// (make soak).
+// TestSoundAndPicture compares the time between a flash and a tone on the desktop with the
+// time between them in a browser. On a busy machine the times vary, so the bound is strict only
+// in long runs (make soak).
 func TestSoundAndPicture(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "chromium", "pulseaudio", "paplay", "xsetroot")

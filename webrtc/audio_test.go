@@ -22,7 +22,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// sine is a tone of half of full scale, in stereo at 48 kHz.
+// sine returns a tone with half of the full amplitude, in stereo at 48 kHz.
 func sine(hertz float64, length time.Duration) []int16 {
 	n := int(length * desktop.SoundRate / time.Second)
 	out := make([]int16, 0, 2*n)
@@ -33,7 +33,7 @@ func sine(hertz float64, length time.Duration) []int16 {
 	return out
 }
 
-// wav is samples as a WAV file.
+// wav writes samples to a WAV file and returns its path.
 func wav(t *testing.T, samples []int16) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -59,7 +59,7 @@ func wav(t *testing.T, samples []int16) string {
 	return path
 }
 
-// decode has ffmpeg turn a file into samples of one channel.
+// decode converts a file to samples of one channel, with ffmpeg.
 func decode(t *testing.T, rate string, args ...string) []int16 {
 	t.Helper()
 	testx11.Require(t, "ffmpeg")
@@ -77,8 +77,7 @@ func decode(t *testing.T, rate string, args ...string) []int16 {
 	return samples
 }
 
-// power is how much of a frequency there is in samples: its amplitude
-// (Goertzel's algorithm).
+// power returns the amplitude of a frequency in samples (Goertzel's algorithm).
 func power(samples []int16, rate, hertz float64) float64 {
 	w := 2 * math.Cos(2*math.Pi*hertz/rate)
 	var a, b float64
@@ -88,7 +87,7 @@ func power(samples []int16, rate, hertz float64) float64 {
 	return 2 * math.Sqrt(a*a+b*b-w*a*b) / float64(len(samples))
 }
 
-// level is the amplitude that a sine of the same power has.
+// level returns the amplitude of a sine with the same power.
 func level(samples []int16) float64 {
 	sum := 0.0
 	for _, v := range samples {
@@ -97,7 +96,7 @@ func level(samples []int16) float64 {
 	return math.Sqrt(2 * sum / float64(len(samples)))
 }
 
-// checkTone says whether samples are nearly nothing but a tone.
+// checkTone checks that samples are a tone with little noise.
 func checkTone(t *testing.T, samples []int16, rate, hertz, want float64) {
 	t.Helper()
 	got, all := power(samples, rate, hertz), level(samples)
@@ -105,7 +104,7 @@ func checkTone(t *testing.T, samples []int16, rate, hertz, want float64) {
 		t.Errorf("%.0f Hz has an amplitude of %.0f, want %.0f", hertz, got, want)
 	}
 	if rest := math.Sqrt(max(0, all*all-got*got)); rest > 0.1*want {
-		t.Errorf("beside %.0f Hz there is %.0f, more than a tenth of %.0f", hertz, rest, want)
+		t.Errorf("noise beside %.0f Hz has a level of %.0f, more than a tenth of %.0f", hertz, rest, want)
 	}
 }
 
@@ -143,7 +142,7 @@ func TestG722(t *testing.T) {
 	}
 }
 
-// TestG722Aliases plays what G.722 has no room for.
+// TestG722Aliases encodes tones above the highest frequency of G.722.
 func TestG722Aliases(t *testing.T) {
 	t.Parallel()
 	var m monoFilter
@@ -179,7 +178,7 @@ func TestOpus(t *testing.T) {
 	checkTone(t, got[12000:36000], 48000, 1000, 16384)
 }
 
-// FuzzAudio encodes whatever there is.
+// FuzzAudio encodes arbitrary samples.
 func FuzzAudio(f *testing.F) {
 	f.Add([]byte{0, 128, 255, 127}, false)
 	f.Add(bytes.Repeat([]byte{1, 2, 3}, 100), true)
@@ -248,7 +247,7 @@ func listenTo(t *testing.T, s *Streamer, request map[string]any) *ear {
 	return e
 }
 
-// collect takes packets until none comes for a while.
+// collect returns the packets that arrive until there is a pause.
 func (e *ear) collect() []*rtp.Packet {
 	e.t.Helper()
 	var all []*rtp.Packet
@@ -313,7 +312,7 @@ func TestAudioOf(t *testing.T) {
 			if !second[0].Marker {
 				t.Error("the second sound has no marker")
 			}
-			// Timestamps go on in the silence between, sequence numbers do not.
+			// During silence the timestamps advance, and the sequence numbers do not.
 			last, next := first[len(first)-1], second[0]
 			if next.SequenceNumber != last.SequenceNumber+1 {
 				t.Errorf("packet %d follows packet %d", next.SequenceNumber, last.SequenceNumber)
@@ -339,8 +338,7 @@ func TestAudioOf(t *testing.T) {
 	}
 }
 
-// checkSpurt checks packets of sound without a pause: of a second, and the
-// silence that is sent after it.
+// checkSpurt checks the packets of a second of sound and of the silence that is sent after it.
 func checkSpurt(t *testing.T, packets []*rtp.Packet, step uint32) {
 	t.Helper()
 	if n := len(packets); n < 70 || n > 80 {
@@ -357,7 +355,7 @@ func checkSpurt(t *testing.T, packets []*rtp.Packet, step uint32) {
 	}
 }
 
-// TestAudioIsSwitched has a viewer who wants no sound at first.
+// TestAudioIsSwitched has a viewer switch the sound on, off and on again.
 func TestAudioIsSwitched(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "pulseaudio", "paplay")
@@ -385,7 +383,7 @@ func TestAudioIsSwitched(t *testing.T) {
 	}
 	is(true)
 	until(t, "no viewer listens", func() bool { return !s.any((*viewer).listens) })
-	for { // what was on its way
+	for { // drain packets in flight
 		select {
 		case <-e.packets:
 			continue
@@ -429,8 +427,7 @@ func TestWithoutAudio(t *testing.T) {
 	}
 }
 
-// TestSlowViewerMissesSound hands more to a viewer than its line takes. The
-// others get all of it.
+// TestSlowViewerMissesSound checks that sound is dropped for a slow viewer only.
 func TestSlowViewerMissesSound(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -456,7 +453,7 @@ func TestSlowViewerMissesSound(t *testing.T) {
 		}
 	}
 	if n := len(viewers[1].sounds); n != soundQueue {
-		t.Errorf("%d packets wait for who takes none", n)
+		t.Errorf("%d packets wait for the viewer that reads none", n)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// counting is a BinaryConn that only counts.
+// counting is a BinaryConn that counts pictures and discards them.
 type counting struct{ pictures chan int }
 
 func (c counting) Receive(ctx context.Context) ([]byte, error) {
@@ -25,8 +25,8 @@ func (c counting) SendBinary(_ context.Context, m []byte) error {
 	return nil
 }
 
-// BenchmarkScroll is what it costs to show a terminal that scrolls, per picture:
-// CPU time of this program, and bits.
+// BenchmarkScroll measures the CPU time of this program and the bits for each picture of a
+// terminal that scrolls.
 func BenchmarkScroll(b *testing.B) {
 	testx11.Require(b, "Xvfb", "openbox", "dbus-daemon", "xterm")
 	d, err := desktop.Start(b.Context(), desktop.Config{Size: desktop.Size{Width: 1920, Height: 1080}})
@@ -49,7 +49,7 @@ func BenchmarkScroll(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.ServeVideo(ctx, c, ViewerOptions{}) }()
-	for range 60 { // until all is as it stays
+	for range 60 { // until the encoder has reached a steady state
 		<-c.pictures
 	}
 	bytes, before, begun := 0, cpuTime(b), time.Now()

@@ -28,7 +28,7 @@ func TestAskedRate(t *testing.T) {
 	}
 }
 
-// TestAskForLess has a viewer ask for fewer bits than there may be, and leave.
+// TestAskForLess checks that a viewer's b=AS line limits the bit rate until the viewer leaves.
 func TestAskForLess(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -65,5 +65,5 @@ func TestAskForLess(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch(t, s, ViewerOptions{}).next("one", picture.key)
-	until(t, "there are more bits again", func() bool { return s.Status().Target == DefaultBitrate })
+	until(t, "the bit rate rises to the default", func() bool { return s.Status().Target == DefaultBitrate })
 }

@@ -28,7 +28,8 @@ func peerOf(t *testing.T, s *Streamer, c *client) *peer {
 	return nil
 }
 
-// Pion keeps each source of RTCP packets until the connection ends.
+// TestSenders checks that reports of new RTCP sources are dropped when there are too many,
+// because Pion keeps each source until the connection ends.
 func TestSenders(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -94,7 +95,8 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// Each byte that waits for the rest of a message can take hundreds.
+// TestDataBuffer checks the bound of the bytes that wait for the rest of a message. Each of
+// them can occupy hundreds of bytes of memory.
 func TestDataBuffer(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -107,7 +109,8 @@ func TestDataBuffer(t *testing.T) {
 	}
 }
 
-// A request takes an answer, a candidate and the checks of a path.
+// TestCandidates checks the bound of the candidates of a viewer. Each candidate costs requests,
+// answers and checks of paths.
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 	n := openNetwork(t, NetworkConfig{})

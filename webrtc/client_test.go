@@ -24,7 +24,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// patience is how long a test waits for what must happen.
+// patience bounds each wait of a test.
 const patience = 20 * time.Second
 
 // startDesktop runs a desktop until the test ends.
@@ -97,7 +97,7 @@ func (p pipe) Send(ctx context.Context, m []byte) error {
 
 func (p pipe) close() { p.once.Do(func() { close(p.closed) }) }
 
-// client is a viewer's browser, as far as the protocol goes.
+// client is a viewer that speaks the protocol of a browser.
 type client struct {
 	t        *testing.T
 	conn     pipe
@@ -109,12 +109,12 @@ type client struct {
 	pictures chan picture
 	done     chan error // what ServeSignaling returned
 	id       string
-	settings func(*pion.SettingEngine) // how it differs from others; may be nil
+	settings func(*pion.SettingEngine) // changes the settings of Pion; may be nil
 	sound    func(*pion.TrackRemote)   // receives the sound; nil: it is discarded
-	relay    bool                      // it comes through a TURN server, or not at all
+	relay    bool                      // it connects through a TURN server only
 
-	mu   sync.Mutex
-	told []string // addresses by which it is to reach the server
+	mu         sync.Mutex
+	candidates []string // addresses of the server, from its description and its candidates
 }
 
 // picture is a frame as it arrived.
@@ -123,7 +123,7 @@ type picture struct {
 	delay bool // every packet had the playout-delay extension
 }
 
-// key says whether it is a key frame (RFC 6386, section 9.1).
+// key reports whether the picture is a key frame (RFC 6386, section 9.1).
 func (p picture) key() bool { return p.data[0]&1 == 0 }
 
 // image decodes a key frame.
@@ -147,7 +147,7 @@ func watch(t *testing.T, s *Streamer, o ViewerOptions) *client {
 	return watchBy(t, s, o, nil)
 }
 
-// watchBy connects a client that differs from others.
+// watchBy connects a client with other settings of Pion.
 func watchBy(t *testing.T, s *Streamer, o ViewerOptions, settings func(*pion.SettingEngine)) *client {
 	t.Helper()
 	c := signal(t, s, o)
@@ -158,7 +158,7 @@ func watchBy(t *testing.T, s *Streamer, o ViewerOptions, settings func(*pion.Set
 	return c
 }
 
-// signal connects a client that asks for nothing yet.
+// signal connects a client that has not requested the stream yet.
 func signal(t *testing.T, s *Streamer, o ViewerOptions) *client {
 	t.Helper()
 	near, far := newPipe()
@@ -179,20 +179,20 @@ func signal(t *testing.T, s *Streamer, o ViewerOptions) *client {
 	return c
 }
 
-// addresses returns the addresses of the server that the client was told,
-// as "udp 127.0.0.1 59050 host".
+// addresses returns the addresses of the server that the client received, such as
+// "udp 127.0.0.1 59050 host".
 func (c *client) addresses() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.told)
+	return slices.Clone(c.candidates)
 }
 
-// hear takes an address in.
-func (c *client) hear(line string) {
+// addCandidate stores an address of the server.
+func (c *client) addCandidate(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := strings.Fields(line); len(w) > 7 {
-		c.told = append(c.told, strings.Join([]string{w[2], w[4], w[5], w[7]}, " "))
+		c.candidates = append(c.candidates, strings.Join([]string{w[2], w[4], w[5], w[7]}, " "))
 	}
 }
 
@@ -266,7 +266,7 @@ func (c *client) connect() {
 	go c.listen()
 }
 
-// receive puts packets together.
+// receive assembles pictures from packets.
 func (c *client) receive(track *pion.TrackRemote) {
 	var depacketizer codecs.VP8Packet
 	var frame []byte
@@ -301,7 +301,7 @@ func hasDelay(p *rtp.Packet) bool {
 	return false
 }
 
-// listen takes messages in for as long as there is a connection.
+// listen handles messages until the connection ends.
 func (c *client) listen() {
 	for {
 		text, err := c.conn.Receive(context.Background())
@@ -317,7 +317,7 @@ func (c *client) listen() {
 		if m.Event == "signal/candidate" {
 			var candidate pion.ICECandidateInit
 			if err := json.Unmarshal(m.Payload, &candidate); err == nil {
-				c.hear(candidate.Candidate)
+				c.addCandidate(candidate.Candidate)
 				_ = c.pc.AddICECandidate(candidate)
 			}
 			continue
@@ -374,7 +374,7 @@ func (c *client) event(name string) json.RawMessage {
 	}
 }
 
-// next waits for a picture that ok likes.
+// next waits for a picture for which ok returns true.
 func (c *client) next(what string, ok func(picture) bool) picture {
 	c.t.Helper()
 	deadline := time.After(patience)
@@ -390,7 +390,7 @@ func (c *client) next(what string, ok func(picture) bool) picture {
 	}
 }
 
-// leave goes away.
+// leave closes the connection and waits for ServeSignaling.
 func (c *client) leave() {
 	c.conn.close()
 	if c.pc != nil {

@@ -26,8 +26,8 @@ func (c *counted) Clipboard(ctx context.Context, sel desktop.Selection, typ stri
 	return c.Desktop.Clipboard(ctx, sel, typ)
 }
 
-// TestClipboardThatChangesAlways changes the clipboard all the time, without a holder of
-// control and with a viewer in control.
+// TestClipboardThatChangesAlways changes the clipboard continuously, with a viewer in control
+// and without one.
 func TestClipboardThatChangesAlways(t *testing.T) {
 	t.Parallel()
 	d := &counted{Desktop: startDesktop(t, desktop.Config{})}
@@ -70,8 +70,8 @@ func TestClipboardThatChangesAlways(t *testing.T) {
 	}
 }
 
-// TestClipboardThatChangesAlwaysCostsLittle has programs own the clipboard one after the
-// other, without a pause, with a viewer in control.
+// TestClipboardThatChangesAlwaysCostsLittle changes the owner of the clipboard continuously,
+// with a viewer in control.
 func TestClipboardThatChangesAlwaysCostsLittle(t *testing.T) {
 	testx11.Require(t, "xclip")
 	d := &counted{Desktop: startDesktop(t, desktop.Config{})}

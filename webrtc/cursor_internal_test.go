@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestCursorImage: the message of a pointer's image has its size, and is below 64 KiB however
-// large the image is.
+// TestCursorImage checks that the message of a pointer's image has the message's size, and is
+// smaller than 64 KiB for images of any size.
 func TestCursorImage(t *testing.T) {
 	t.Parallel()
 	noise := rand.NewChaCha8([32]byte{})

@@ -22,19 +22,19 @@ func TestDiagnose(t *testing.T) {
 	o := ViewerOptions{Host: ln.Addr().String(), TCP: true, Remote: "192.0.2.1:5"}
 	d := s.Diagnose(t.Context(), Inquiry{ViewerOptions: o})
 	if !strings.Contains(d.Verdict, "nothing here speaks against it") || d.Remedy != "" {
-		t.Errorf("before anybody watches: %q, %q", d.Verdict, d.Remedy)
+		t.Errorf("without viewers: %q, %q", d.Verdict, d.Remedy)
 	}
 	if !d.UDP.Open || d.UDP.Port != n.port(t) || !slices.Contains(d.UDP.Addresses, "127.0.0.1") || !d.TCP.Shared {
 		t.Errorf("ports: %+v, %+v", d.UDP, d.TCP)
 	}
 	if want := "tcp " + ln.Addr().String(); !slices.Contains(d.Told, want) {
-		t.Errorf("told %q, want %s as well", d.Told, want)
+		t.Errorf("addresses %q, want also %s", d.Told, want)
 	}
 
 	for name, settings := range map[string]func(*pion.SettingEngine){"udp": nil, "tcp": byTCP} {
 		c := watchBy(t, s, o, settings)
 		c.next("the first one", picture.key)
-		until(t, "the way by "+name+" is described", func() bool {
+		until(t, "the path by "+name+" is described", func() bool {
 			d = s.Diagnose(t.Context(), Inquiry{ViewerOptions: o})
 			v := d.Viewers[0]
 			return v.ID == c.id && v.Connected() && v.Sent > 0 && v.Received > 0 && v.RoundTrip > 0 && v.Remote == o.Remote &&
@@ -47,18 +47,19 @@ func TestDiagnose(t *testing.T) {
 		until(t, "the viewer is gone", func() bool { return len(s.Viewers()) == 0 })
 	}
 	if d := s.Diagnose(t.Context(), Inquiry{}); len(d.Failed) != 0 {
-		t.Errorf("who has left is said to have failed: %+v", d.Failed)
+		t.Errorf("viewers that left are in Failed: %+v", d.Failed)
 	}
 }
 
-// A viewer whose packets do not arrive is seen, and remembered.
+// TestDiagnoseFailure diagnoses a viewer whose packets do not arrive, while it is connecting and
+// after it has left.
 func TestDiagnoseFailure(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
 	c := watchBy(t, s, ViewerOptions{Remote: "192.0.2.1:5"}, func(e *pion.SettingEngine) {
 		e.SetInterfaceFilter(func(string) bool { return false })
 	})
-	until(t, "it is missed", func() bool {
+	until(t, "the verdict names the viewer", func() bool {
 		d := s.Diagnose(t.Context(), Inquiry{})
 		return len(d.Viewers) == 1 && strings.Contains(d.Verdict, "192.0.2.1:5 told no address")
 	})
@@ -67,12 +68,12 @@ func TestDiagnoseFailure(t *testing.T) {
 	if len(d.Failed) != 1 || d.Failed[0].ID != c.id || d.Failed[0].Ended.IsZero() || len(d.Viewers) != 0 || d.Remedy == "" {
 		t.Errorf("afterwards: %+v", d)
 	}
-	// Another owner is not told of it.
+	// Another owner cannot see it.
 	other := s.Diagnose(t.Context(), Inquiry{ViewerOptions: ViewerOptions{Owner: "other"}})
 	if len(other.Viewers)+len(other.Failed) != 0 || strings.Contains(other.Verdict, "192.0.2.1") {
 		t.Errorf("to another owner: %+v", other)
 	}
-	// Until another viewer is connected.
+	// The verdict changes when another viewer is connected.
 	watch(t, s, ViewerOptions{}).next("the first one", picture.key)
 	if d := s.Diagnose(t.Context(), Inquiry{}); !strings.HasPrefix(d.Verdict, "All 1") {
 		t.Errorf("verdict %q", d.Verdict)
@@ -260,7 +261,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %q, %q; want %q, %q", name, verdict, remedy, c.verdict, c.remedy)
 		}
 		if !strings.HasSuffix(verdict, ".") || remedy != "" && !strings.HasSuffix(remedy, ".") {
-			t.Errorf("%s: %q, %q are no sentences", name, verdict, remedy)
+			t.Errorf("%s: %q, %q are not sentences", name, verdict, remedy)
 		}
 	}
 }

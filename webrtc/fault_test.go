@@ -15,8 +15,8 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
-// TestMalformedSignaling: nothing that a client says ends its connection, or
-// anybody else's.
+// TestMalformedSignaling checks that malformed messages end neither the connection of their
+// client nor that of another client.
 func TestMalformedSignaling(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -46,7 +46,7 @@ func TestMalformedSignaling(t *testing.T) {
 		}
 	}
 	c.send("control/move", map[string]int{"x": 11, "y": 22})
-	until(t, "a good message is done", func() bool {
+	until(t, "a valid message has an effect", func() bool {
 		p, err := d.Pointer(t.Context())
 		return err == nil && p.Point == desktop.Point{X: 11, Y: 22}
 	})
@@ -65,8 +65,8 @@ func TestSignalingIsNotNestedDeep(t *testing.T) {
 	}
 }
 
-// TestControlBetweenViewers: only the holder of control has an effect, and what a
-// viewer holds down is let go of when it vanishes.
+// TestControlBetweenViewers checks that only the input of the holder of control has an effect,
+// and that a button that a viewer holds down is released when the viewer disconnects.
 func TestControlBetweenViewers(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -106,39 +106,39 @@ func TestControlBetweenViewers(t *testing.T) {
 	ann.leave()
 	until(t, "control is free", func() bool { return d.Control().Holder == nil })
 	move(eve, 60)
-	move(bob, 70) // who asked for it while it was not free
+	move(bob, 70) // bob requested control while ann held it
 	at(70)
 	if h := d.Control().Holder; h == nil || h.Name != "bob" {
 		t.Errorf("control is held by %v", h)
 	}
-	// With the button of the drag still down, a click would be none.
+	// The click works only if the button of the drag was released.
 	sub := d.Subscribe(0)
 	defer sub.Close()
 	eve.send("control/take", nil)
 	eve.send("control/request", nil)
 	if _, err := d.Click(t.Context(), desktop.Click{}); err != nil {
-		t.Errorf("the API is kept out by control that was only granted: %v", err)
+		t.Errorf("the API is refused while control is granted but not taken: %v", err)
 	}
 	bob.send("control/take", nil)
 	until(t, "control is taken", func() bool { return d.Control().Taken })
 	if _, err := d.Click(t.Context(), desktop.Click{}); err == nil {
-		t.Error("the API is not kept out by control that was taken")
+		t.Error("the API is not refused while control is taken")
 	}
-	// Who asks for it then is refused, and bob is told.
+	// A request for control is then refused, and bob receives it.
 	ann2 := watch(t, s, ViewerOptions{Name: "ann, again"})
 	<-ann2.open
 	ann2.send("control/take", nil)
 	ann2.event("control/refused")
 	var asked struct{ ID string }
 	if err := json.Unmarshal(bob.event("control/request"), &asked); err != nil || asked.ID != ann2.id {
-		t.Errorf("bob is told that %q asks, %v; want %q", asked.ID, err, ann2.id)
+		t.Errorf("bob received a request of %q, %v; want %q", asked.ID, err, ann2.id)
 	}
 	bob.send("control/release", nil)
 	until(t, "control is free again", func() bool { return d.Control().Holder == nil })
 }
 
-// TestHolderDoesNotRead: requests for control that cannot be told to the holder take no
-// memory.
+// TestHolderDoesNotRead checks that requests for control are not queued for a holder that does
+// not read.
 func TestHolderDoesNotRead(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -169,8 +169,8 @@ func TestHolderDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestPictureSurvives: the picture comes back when the X server dies,
-// and follows the screen's size.
+// TestPictureSurvives checks that the video continues after a restart of the X server, and
+// follows the screen's size.
 func TestPictureSurvives(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -202,13 +202,13 @@ func TestPictureSurvives(t *testing.T) {
 	c.next("one of the next X server", size(801, 333))
 }
 
-// TestManyViewers: fifty watch, and all get their picture; one who does not take
-// it does not delay others.
+// TestManyViewers checks that fifty viewers get a picture, and that a viewer that does not read
+// delays none of them.
 func TestManyViewers(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
 	s := stream(t, d, Config{MaxViewers: 51})
-	// One whose line is stuck.
+	// This viewer does not read.
 	_, far := newPipe()
 	stuck := binaryPipe{far, make(chan []byte)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -235,8 +235,8 @@ func TestManyViewers(t *testing.T) {
 	}
 	wg.Wait()
 	cancel()
-	<-stuckDone //nolint:errcheck // however it ended
-	until(t, "all are gone", func() bool { return len(s.Viewers()) == 0 })
+	<-stuckDone //nolint:errcheck // any error is fine
+	until(t, "all viewers have left", func() bool { return len(s.Viewers()) == 0 })
 }
 
 func TestTooManyViewers(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTooManyViewers(t *testing.T) {
 		}
 		if strings.Contains(string(m), `"system/disconnect"`) {
 			if !strings.Contains(string(m), ErrTooManyViewers.Error()) {
-				t.Errorf("told %s", m)
+				t.Errorf("received %s", m)
 			}
 			break
 		}

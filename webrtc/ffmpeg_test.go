@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// ivfFile makes a file that ffmpeg can read of VP9 frames.
+// ivfFile returns VP9 frames as a file that ffmpeg can read.
 func ivfFile(size desktop.Size, frames [][]byte) []byte {
 	b := []byte("DKIF\x00\x00\x20\x00VP90")
 	b = binary.LittleEndian.AppendUint16(b, uint16(size.Width))
@@ -31,7 +31,7 @@ func ivfFile(size desktop.Size, frames [][]byte) []byte {
 	return b
 }
 
-// decodeLast is the luma of the last picture of a stream.
+// decodeLast returns the luma of the last picture of a stream.
 func decodeLast(t *testing.T, codec Codec, size desktop.Size, frames [][]byte) *image.YCbCr {
 	t.Helper()
 	data, name := bytes.Join(frames, nil), "x.h264"
@@ -76,7 +76,8 @@ func startFFmpeg(t *testing.T, codec Codec, cfg encoderConfig) (*ffmpegEncoder, 
 	return e.(*ffmpegEncoder), nil
 }
 
-// TestFFmpegGivesEachPicture feeds pictures one by one, and waits for each.
+// TestFFmpegGivesEachPicture checks that each encoded picture is available before the next one
+// is fed.
 func TestFFmpegGivesEachPicture(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffmpeg")
@@ -97,7 +98,7 @@ func TestFFmpegGivesEachPicture(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			// Those that stand by, too, begin with the first that they get.
+			// Standby processes also begin with the first picture that they get.
 			for i, key := range []bool{false, false, true, false} {
 				img := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
 				for j := range img.Pix {
@@ -120,14 +121,14 @@ func TestFFmpegGivesEachPicture(t *testing.T) {
 				}
 			}
 			if n := len(pictures); n > 0 {
-				t.Errorf("%d pictures more than were fed", n)
+				t.Errorf("%d more pictures than were fed", n)
 			}
 		})
 	}
 }
 
-// TestFFmpegCodecs: what ffmpeg encodes is the screen, in time, and key pictures
-// come when they are asked for.
+// TestFFmpegCodecs checks that ffmpeg encodes the screen without delay, and makes key pictures
+// on request.
 func TestFFmpegCodecs(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffmpeg")
@@ -164,9 +165,9 @@ func TestFFmpegCodecs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// wanted waits for the key picture of the child that took over, and
-			// feeds again what some encoders need for that. What the one before
-			// gave late, which is no key picture, may come first.
+			// wanted waits for the key picture of the process that took over. It repeats the
+			// picture, because encoders may need several. Late pictures of the previous
+			// process, which are not key pictures, may come first.
 			wanted := func() [][]byte {
 				t.Helper()
 				var frames [][]byte
@@ -200,7 +201,7 @@ func TestFFmpegCodecs(t *testing.T) {
 				}
 			}
 			if e.ProcessID() == "" {
-				t.Error("no process is told")
+				t.Error("no process is reported")
 			}
 			e.SetBitrate(1_000_000)
 			paint(20)
@@ -222,7 +223,7 @@ func FuzzFFmpegOutput(f *testing.F) {
 			split = splitIVF
 		}
 		if err := split(bytes.NewReader(data), func(b []byte, _ bool) { total += len(b) }); err == nil {
-			t.Error("a stream without an end")
+			t.Error("a stream without an end was accepted")
 		}
 		if total > 100*len(data)+1000 {
 			t.Errorf("%d bytes of pictures in %d", total, len(data))

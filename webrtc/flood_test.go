@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Each stream that a viewer names and each data channel that it opens costs memory until
-// the connection ends.
+// TestFlood checks that a viewer that names too many streams or opens too many data channels is
+// ended. Each of them costs memory until the connection ends.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -48,7 +48,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// A viewer may name and open a few.
+// TestFewStreams checks that a viewer may name a few streams and open a few data channels.
 func TestFewStreams(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
@@ -77,7 +77,8 @@ func TestFewStreams(t *testing.T) {
 	}
 }
 
-// A connection takes memory before it asks for pictures.
+// TestManyConnections checks the bounds of connections that have not requested the stream yet.
+// Each of them costs memory.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{MaxViewers: 2})
@@ -92,7 +93,7 @@ func TestManyConnections(t *testing.T) {
 		}
 		m, err := near.Receive(t.Context())
 		if err != nil || !strings.Contains(string(m), `"system/disconnect"`) || !strings.Contains(string(m), want.Error()) {
-			t.Errorf("told %s, %v", m, err)
+			t.Errorf("received %s, %v", m, err)
 		}
 	}
 	refused("a", ErrTooManyOfOwner)
@@ -104,7 +105,7 @@ func TestManyConnections(t *testing.T) {
 	signal(t, s, ViewerOptions{Owner: "a"})
 }
 
-// watches reports whether a viewer is there.
+// watches reports whether a viewer is connected.
 func watches(s *Streamer, id string) bool {
 	for _, v := range s.Viewers() {
 		if v.ID == id {

@@ -118,6 +118,6 @@ func TestInputQueue(t *testing.T) {
 	}
 	q.put(inputEvent{kind: inputType, text: text})
 	if got = q.take(); len(got) != 1 {
-		t.Error("a queue that was full takes no text when it is empty")
+		t.Error("a queue that was full accepts no text after it was emptied")
 	}
 }

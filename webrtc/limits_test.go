@@ -70,7 +70,7 @@ func TestNACKsAreBounded(t *testing.T) {
 		}
 	}
 	if n := resent.Load(); n < mostResending || n > mostResent+mostResending {
-		t.Errorf("%d packets are sent again at the same time", n)
+		t.Errorf("%d packets are being resent at the same time", n)
 	}
 	if passed > mostFeedback+mostFeedback/2 {
 		t.Errorf("%d of %d RTCP packets passed", passed, reads)
@@ -82,7 +82,7 @@ func TestNACKsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFewNACKs: what a browser asks for on a bad line passes.
+// TestFewNACKs checks that as many NACKs pass as a browser sends on a bad line.
 func TestFewNACKs(t *testing.T) {
 	t.Parallel()
 	built, err := (&feedbackGuard{}).NewInterceptor("")

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// paced runs the pace of a loop over drawings, of which one that comes too early
-// is captured when the pace allows it, together with what was drawn until then.
-// It returns how long each captured one waited.
+// paced simulates a loop that captures drawings at a frame rate. A drawing that comes too early
+// is captured together with later ones when the pace allows it. paced returns how long the
+// first drawing of each frame waited.
 func paced(rate int, drawn []time.Duration) (waits []time.Duration) {
 	l := &loop{s: &Streamer{cfg: Config{FrameRate: rate}}}
 	begin := time.Now()
@@ -26,7 +26,7 @@ func paced(rate int, drawn []time.Duration) (waits []time.Duration) {
 	return waits
 }
 
-// evenly is when a program draws that does so that often.
+// evenly returns the times of n drawings at a rate.
 func evenly(rate, n int) (at []time.Duration) {
 	for i := range n {
 		at = append(at, time.Duration(i)*time.Second/time.Duration(rate))
@@ -34,8 +34,8 @@ func evenly(rate, n int) (at []time.Duration) {
 	return at
 }
 
-// TestPaceKeepsStep has a program draw as often as frames may come. However late
-// a drawing was, those after it do not wait for long.
+// TestPaceKeepsStep draws at the frame rate. After a late drawing, the drawings that follow do
+// not wait for long.
 func TestPaceKeepsStep(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{0, 3, 10, 20, 33, 50, 300} {
@@ -57,7 +57,7 @@ func TestPaceKeepsStep(t *testing.T) {
 	}
 }
 
-// TestPaceBounds has a program draw all the time.
+// TestPaceBounds draws much more often than the frame rate.
 func TestPaceBounds(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{1, 10, 30, 60} {

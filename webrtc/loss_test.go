@@ -21,8 +21,8 @@ import (
 	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// badLine is a virtual network between a server and a client that loses packets
-// of both, and delays packets of the server, so that they overtake each other.
+// badLine is a virtual network that loses packets of a server and a client, and delays packets
+// of the server by different times, so that they arrive in another order.
 type badLine struct {
 	router *vnet.Router
 	server *vnet.Net
@@ -82,7 +82,7 @@ type lateConn struct {
 func (c *lateConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	n, from, err := c.ReadFrom(b)
 	if err != nil {
-		return 0, netip.AddrPort{}, net.ErrClosed // what else can happen to it
+		return 0, netip.AddrPort{}, net.ErrClosed // the only error of the virtual network
 	}
 	return n, from.(*net.UDPAddr).AddrPort(), nil
 }
@@ -97,21 +97,21 @@ func (c *lateConn) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) 
 	return c.WriteTo(b, net.UDPAddrFromAddrPort(to))
 }
 
-// receiver receives as browsers do: it asks for packets that are missing, waits
-// for them a while, and asks for a key picture when they do not come.
+// receiver receives as browsers do: it requests missing packets, waits for them for a while, and
+// requests a key picture if they do not arrive.
 type receiver struct {
 	t   *testing.T
 	pc  *pion.PeerConnection
 	src atomic.Uint32
 
 	mu       sync.Mutex
-	pictures int // that are shown
+	pictures int // pictures that could be shown
 	keys     int
 	broken   int // times that a picture could not be shown
 	key      picture
 }
 
-// play has a receiver watch, with its packets on the line.
+// play connects a receiver through the line.
 func (l *badLine) play(t *testing.T, s *Streamer) *receiver {
 	t.Helper()
 	p := &receiver{t: t}
@@ -124,7 +124,7 @@ func (l *badLine) play(t *testing.T, s *Streamer) *receiver {
 	}
 	engine := pion.SettingEngine{LoggerFactory: quiet{}}
 	engine.SetNet(l.client)
-	engine.SetSRTPReplayProtectionWindow(1024) // what browsers have; repeated packets that are older than 64 would not count
+	engine.SetSRTPReplayProtectionWindow(1024) // as in browsers; with the default of 64, older packets that are resent would be dropped
 	var err error
 	p.pc, err = pion.NewAPI(pion.WithSettingEngine(engine), pion.WithMediaEngine(media), pion.WithInterceptorRegistry(registry)).
 		NewPeerConnection(pion.Configuration{})
@@ -162,14 +162,14 @@ func (l *badLine) play(t *testing.T, s *Streamer) *receiver {
 	return p
 }
 
-// waitFor is how many packets a receiver waits for one that is missing.
+// waitFor is the number of later packets after which a receiver gives a missing packet up.
 const waitFor = 300
 
-// receive puts packets in order, and pictures together.
+// receive orders packets and assembles pictures.
 func (p *receiver) receive(track *pion.TrackRemote) {
 	held := map[uint16]*rtp.Packet{}
 	var next uint16
-	begun, good := false, false // good: nothing is missing since a key picture
+	begun, good := false, false // good: no packet is missing since the latest key picture
 	var frame []byte
 	var last uint32
 	for {
@@ -187,7 +187,7 @@ func (p *receiver) receive(track *pion.TrackRemote) {
 			for ; held[next] == nil; next++ {
 				frame, good = nil, false
 			}
-			p.lost()
+			p.requestKey()
 		}
 		for ; held[next] != nil; next++ {
 			q := held[next]
@@ -210,15 +210,15 @@ func (p *receiver) receive(track *pion.TrackRemote) {
 	}
 }
 
-// lost asks for a key picture.
-func (p *receiver) lost() {
+// requestKey requests a key picture.
+func (p *receiver) requestKey() {
 	p.mu.Lock()
 	p.broken++
 	p.mu.Unlock()
 	_ = p.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: p.src.Load()}}) // it may have ended
 }
 
-// show counts a picture, if nothing is missing that it builds on.
+// show counts a picture that can be decoded.
 func (p *receiver) show(pic picture, good bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,8 +239,9 @@ func (p *receiver) shown() (pictures, keys, broken int) {
 	return p.pictures, p.keys, p.broken
 }
 
-// A third of the packets lost, and those that arrive up to 200 ms late, in any
-// order: the picture goes on, the server sends less, and afterwards more again.
+// TestBadLine loses a third of the packets and delays the others by up to 200 ms. It checks that
+// the video continues, that the server lowers the bit rate, and that it raises the rate on a
+// good line.
 func TestBadLine(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
@@ -260,16 +261,16 @@ func TestBadLine(t *testing.T) {
 	}
 	s := stream(t, d, Config{Network: n, MinBitrate: 300_000})
 	p := l.play(t, s)
-	until(t, "the picture is there", func() bool { pictures, _, _ := p.shown(); return pictures > 10 })
+	until(t, "pictures are shown", func() bool { pictures, _, _ := p.shown(); return pictures > 10 })
 
 	l.jitter.Store(int64(200 * time.Millisecond))
 	l.loss.Store(30)
 	before, _, _ := p.shown()
 	until(t, "the server sends less", func() bool { return s.Status().Target < DefaultBitrate/2 })
-	until(t, "the picture goes on", func() bool { pictures, _, _ := p.shown(); return pictures > before+20 })
-	for range 4 { // more than the two seconds between pictures of a screen that stands still
+	until(t, "the video continues", func() bool { pictures, _, _ := p.shown(); return pictures > before+20 })
+	for range 4 { // longer than the two seconds between pictures of an unchanged screen
 		at, _, _ := p.shown()
-		until(t, "it still goes on", func() bool { pictures, _, _ := p.shown(); return pictures > at+5 })
+		until(t, "the video still continues", func() bool { pictures, _, _ := p.shown(); return pictures > at+5 })
 	}
 	_, keys, broken := p.shown()
 	t.Logf("on the bad line: %d key pictures, %d times something was missing, target %d bit/s", keys, broken, s.Status().Target)
@@ -278,7 +279,7 @@ func TestBadLine(t *testing.T) {
 	l.loss.Store(0)
 	low := s.Status().Target
 	until(t, "the server sends more again", func() bool { return s.Status().Target > low+low/5 })
-	p.lost() // to have a picture to compare
+	p.requestKey() // for a picture to compare
 	_, keys, _ = p.shown()
 	until(t, "a new key picture comes", func() bool { _, k, _ := p.shown(); return k > keys })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// openNetwork opens one until the test ends.
+// openNetwork opens a Network that is closed when the test ends.
 func openNetwork(t *testing.T, cfg NetworkConfig) *Network {
 	t.Helper()
 	ports := cfg.internal()
@@ -106,11 +106,11 @@ func TestOnePort(t *testing.T) {
 		}
 		for _, a := range c.addresses() {
 			if w := strings.Fields(a); w[0] == "udp" && w[2] != strconv.Itoa(n.port(t)) {
-				t.Errorf("told of %s, which is not the port", a)
+				t.Errorf("the client received %s, which is not the port", a)
 			}
 		}
 	}
-	// Of two programs on a machine one gets the default port.
+	// Only one of two programs on a machine gets the default port.
 	if other := openNetwork(t, NetworkConfig{}); other.port(t) == n.port(t) || other.port(t) == 0 {
 		t.Errorf("another network has port %d, too", other.port(t))
 	}
@@ -136,12 +136,12 @@ func TestPortRange(t *testing.T) {
 		t.Errorf("ports %v are used, want %v", ports, want)
 	}
 
-	// The next one is told immediately what to do.
+	// The next viewer immediately gets an error that names the option.
 	c := signal(t, s, ViewerOptions{})
 	c.send("signal/request", nil)
 	var told struct{ Message string }
 	if err := json.Unmarshal(c.event("system/disconnect"), &told); err != nil || !strings.Contains(told.Message, "webrtcPortRange") {
-		t.Errorf("told %q, %v; want the name of the option", told.Message, err)
+		t.Errorf("error %q, %v; want the name of the option", told.Message, err)
 	}
 	if _, err := s.Play(t.Context(), "", ViewerOptions{}); !errors.Is(err, ErrNoPort) {
 		t.Errorf("Play: %v, want ErrNoPort", err)
@@ -150,7 +150,7 @@ func TestPortRange(t *testing.T) {
 		t.Errorf("%d viewers are left, want 2", n)
 	}
 
-	// A port is there for the next one as soon as its viewer has gone.
+	// A port is free for the next viewer as soon as its viewer has left.
 	a.leave()
 	d := watch(t, s, ViewerOptions{})
 	d.next("the first one", picture.key)
@@ -163,13 +163,13 @@ func TestAnnounce(t *testing.T) {
 	c := watch(t, s, ViewerOptions{Host: "desk.invalid:8080"})
 	port := strconv.Itoa(n.port(t))
 	want := []string{"udp 203.0.113.7 " + port + " host", "udp 2001:db8::7 " + port + " host"}
-	until(t, "the addresses are told", func() bool { return len(c.addresses()) >= len(want) })
+	until(t, "the client has received the addresses", func() bool { return len(c.addresses()) >= len(want) })
 	for i, a := range c.addresses() {
 		if i < len(want) && a != want[i] || i >= len(want) && !strings.Contains(a, "desk.invalid") {
-			t.Errorf("told of %q; want %q, and nothing of this machine's own", a, want)
+			t.Errorf("received %q; want %q and no address of this machine", a, want)
 		}
 	}
-	// Nobody answers at these, but the server finds the client.
+	// These addresses do not answer, but the server finds the client.
 	c.next("the first one", picture.key)
 }
 

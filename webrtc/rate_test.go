@@ -9,7 +9,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// TestEstimate has a line get bad and good again.
+// TestEstimate simulates a line that becomes bad and good again.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
@@ -42,8 +42,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestReports has an estimator told of three packets in each report, which has
-// room for seven.
+// TestReports checks reports of three packets each, in a format that has room for seven.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	for lost, reports := range map[bool][]uint16{
@@ -92,8 +91,8 @@ func send(t *testing.T, w interceptor.RTPWriter, extension uint8, number uint16)
 	}
 }
 
-// arrived is what a viewer reports of packets that came 100 ms after the packets of
-// the report before, as it is read from the wire.
+// arrived returns a viewer's report of packets that arrived 100 ms after the packets of the
+// previous report, as parsed from the wire.
 func arrived(t *testing.T, base uint16, reports []uint16) []rtcp.Packet {
 	t.Helper()
 	report := &rtcp.TransportLayerCC{

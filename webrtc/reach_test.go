@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// signalingPage is what the published clients do, without anything around it.
+// signalingPage connects as the published clients do.
 const signalingPage = `<!doctype html><video autoplay muted playsinline></video><script>
 const begun = performance.now(), socket = new WebSocket("ws://" + location.host + "/signaling");
 const errors = [], send = (event, payload) => socket.send(JSON.stringify({ event, payload }));
@@ -97,9 +97,8 @@ func site(t *testing.T, s *Streamer, tcp *TCP) (port int) {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// What a real browser makes of the addresses that it is told. The name is one
-// that only the browser knows; it looks names of addresses up with a dot at the
-// end.
+// TestBrowserReaches checks by which addresses Chromium connects. Only the browser resolves the
+// name of the test, which ends with a dot.
 func TestBrowserReaches(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "chromium", "xterm")
@@ -130,7 +129,7 @@ func TestBrowserReaches(t *testing.T) {
 			if got := testbrowser.Evaluate[string](ctx, t, "errors.join()"); got != "" {
 				t.Errorf("the page says %s", got)
 			}
-			t.Logf("the first picture is there after %.0f ms", testbrowser.Evaluate[float64](ctx, t, "took"))
+			t.Logf("the first picture arrived after %.0f ms", testbrowser.Evaluate[float64](ctx, t, "took"))
 			if d := s.Diagnose(t.Context(), Inquiry{}); len(d.Viewers) != 1 || !strings.HasPrefix(d.Viewers[0].Far, c.want) {
 				t.Errorf("diagnosis: %+v", d.Viewers)
 			}

@@ -11,7 +11,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// Each address of a client costs memory here, and packets to where it points.
+// TestManyCandidates checks the bound of a client's addresses. Each of them costs memory, and
+// packets to the address.
 func TestManyCandidates(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -22,7 +23,7 @@ func TestManyCandidates(t *testing.T) {
 		c.send("signal/candidate", map[string]any{"candidate": fmt.Sprintf("candidate:1 1 udp 1 192.0.2.%d %d typ host", i%250, 1024+i), "sdpMid": "0"})
 	}
 	c.send("control/move", map[string]int{"x": 11, "y": 22})
-	until(t, "all of that is read", func() bool {
+	until(t, "all candidates are read", func() bool {
 		p, err := d.Pointer(t.Context())
 		return err == nil && p.Point == desktop.Point{X: 11, Y: 22}
 	})
@@ -37,7 +38,7 @@ func TestManyCandidates(t *testing.T) {
 		}
 		return n
 	}
-	// Those that its packets told come on top.
+	// The addresses from which its packets came are added.
 	const own = 10
 	if n := known(); n > maxCandidates+own || n < maxCandidates/2 {
 		t.Errorf("%d candidates are known, want up to %d", n, maxCandidates)
@@ -47,8 +48,8 @@ func TestManyCandidates(t *testing.T) {
 	}
 }
 
-// TestHeldCandidates: a client cannot make the server keep large candidates by sending them
-// before its answer.
+// TestHeldCandidates checks that a client cannot make the server keep large candidates by
+// sending them before its answer.
 func TestHeldCandidates(t *testing.T) {
 	t.Parallel()
 	large, mid := strings.Repeat("u", candidateMost), "0"

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// TestSpread bounds how many packets go out in any time that a browser may take
-// to look, and how long a picture takes.
+// TestSpread bounds the number of packets in the longest time between two reads of a browser,
+// and the time of a picture.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	const (
 		packets = 1000
 		room    = 50                   // in a browser's buffer
-		away    = 3 * time.Millisecond // that it does something else
+		away    = 3 * time.Millisecond // between two reads of the browser
 	)
 	for first := range packets {
 		n := 0

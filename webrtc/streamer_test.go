@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// difference is how far a frame of video, whose luma is from 16 to 235, is from a
-// picture, on average of all pixels, as levels of grey.
+// difference returns the mean difference in grey between a frame of video, whose luma is from
+// 16 to 235, and a picture.
 func difference(frame, picture image.Image) float64 {
 	luma := frame.(*image.YCbCr)
 	total, n := 0.0, 0
@@ -46,7 +46,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := stream(t, d, Config{})
-	c := watch(t, s, ViewerOptions{Name: "a\x1bn\u202en\n"}) // shown without what is not a character
+	c := watch(t, s, ViewerOptions{Name: "a\x1bn\u202en\n"}) // shown without control characters
 	first := c.next("the first one", picture.key)
 	if !first.delay {
 		t.Error("a packet lacks the playout-delay extension")

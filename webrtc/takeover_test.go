@@ -8,8 +8,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestTakeOver: a viewer takes control from an API caller by force only, chooses
-// whether others may act meanwhile, and every viewer is told.
+// TestTakeOver checks that a viewer takes control from an API caller by force only and chooses
+// whether others may act meanwhile, and that every viewer receives the change.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -32,7 +32,7 @@ func TestTakeOver(t *testing.T) {
 					t.Fatal(err)
 				}
 				if h.Kind == kind && h.Name == name && h.Taken == taken && h.HasHost {
-					break // those before it are older
+					break // the earlier events are older
 				}
 			}
 		}
@@ -58,9 +58,8 @@ func TestTakeOver(t *testing.T) {
 	until(t, "exclusive control ends with its viewer", func() bool { return d.Control().Holder == nil })
 }
 
-// TestRestartIsTold: viewers are told that the X server ended, and that there is
-// another one.
-func TestRestartIsTold(t *testing.T) {
+// TestRestartEvents checks that viewers receive the end and the restart of the X server.
+func TestRestartEvents(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
 	s := stream(t, d, Config{})

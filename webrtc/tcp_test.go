@@ -51,12 +51,12 @@ func get(t *testing.T, ln net.Listener, path string) string {
 	return string(body)
 }
 
-// byTCP has a client use nothing but TCP.
+// byTCP makes a client use TCP only.
 func byTCP(e *pion.SettingEngine) {
 	e.SetNetworkTypes([]pion.NetworkType{pion.NetworkTypeTCP4, pion.NetworkTypeTCP6})
 }
 
-// A viewer that has nothing but the port of the page gets picture and control.
+// TestTCP checks the picture and control of a viewer that can reach only the port of the page.
 func TestTCP(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0", ":0"} {
@@ -64,7 +64,7 @@ func TestTCP(t *testing.T) {
 			t.Parallel()
 			var tcp TCP
 			ln := serve(t, &tcp, address)
-			// Not even the server has UDP.
+			// The server has no UDP port, either.
 			n := openNetwork(t, NetworkConfig{UDPPort: -1, TCP: &tcp})
 			d := startDesktop(t, desktop.Config{})
 			s := stream(t, d, Config{Network: n})
@@ -92,7 +92,7 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// A player gets the address in its answer.
+// TestTCPPlayer checks that the answer to a WHEP player has the TCP address.
 func TestTCPPlayer(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -144,8 +144,8 @@ func TestTCPPlayer(t *testing.T) {
 	}
 }
 
-// A viewer whose TCP connection does not move any more holds up neither others
-// nor the end.
+// TestStuckTCPViewer checks that a viewer whose TCP connection is stuck delays neither other
+// viewers nor Close.
 func TestStuckTCPViewer(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
@@ -163,11 +163,11 @@ func TestStuckTCPViewer(t *testing.T) {
 	quick := watch(t, s, ViewerOptions{Host: ln.Addr().String()})
 	quick.next("the first one", picture.key)
 	close(stuck)
-	// The stuck connection cannot hold as much as this.
+	// The buffers of the stuck connection are smaller.
 	sent := s.Viewers()[1].Bytes
-	until(t, "the quick one gets another megabyte", func() bool { return s.Viewers()[1].Bytes > sent+1<<20 })
+	until(t, "the other viewer gets another megabyte", func() bool { return s.Viewers()[1].Bytes > sent+1<<20 })
 	before := s.Viewers()[1].Pictures
-	until(t, "the quick one goes on", func() bool { return s.Viewers()[1].Pictures > before+10 })
+	until(t, "the other viewer gets more pictures", func() bool { return s.Viewers()[1].Pictures > before+10 })
 	begun := time.Now()
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -177,8 +177,7 @@ func TestStuckTCPViewer(t *testing.T) {
 	}
 }
 
-// stickyForward forwards connections, until it is stuck: from then on nothing
-// moves.
+// stickyForward forwards connections until stuck is closed, and then neither reads nor writes.
 func stickyForward(t *testing.T, to string) (stuck chan struct{}, from string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -228,7 +227,7 @@ func stickyForward(t *testing.T, to string) (stuck chan struct{}, from string) {
 	return stuck, ln.Addr().String()
 }
 
-// UDP is preferred where both work, and then viewers are not told of TCP.
+// TestUDPFirst checks that viewers that UDP reaches get no TCP address.
 func TestUDPFirst(t *testing.T) {
 	t.Parallel()
 	var tcp TCP

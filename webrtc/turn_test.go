@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// turnServer runs a TURN server that is reached by "tcp" or "udp", and returns what
-// viewers are told of it.
+// turnServer runs a TURN server that is reached by "tcp" or "udp", and returns its entry in the
+// list for viewers.
 func turnServer(t *testing.T, transport string) ICEServer {
 	t.Helper()
 	const realm, user, credential = "test", "ann", "hush"
@@ -48,7 +48,7 @@ func turnServer(t *testing.T, transport string) ICEServer {
 	return ICEServer{URLs: []string{"turn:" + at.String() + "?transport=" + transport}, Username: user, Credential: credential}
 }
 
-// Neither side has anything but outgoing TCP connections, as behind proxies.
+// TestTURN connects two sides that can only open TCP connections, as behind proxies.
 func TestTURN(t *testing.T) {
 	t.Parallel()
 	server := turnServer(t, "tcp")
@@ -61,10 +61,10 @@ func TestTURN(t *testing.T) {
 	c.next("the first one", picture.key)
 	for _, a := range c.addresses() {
 		if !strings.HasSuffix(a, " relay") {
-			t.Errorf("told of %q, want addresses of the relay only", a)
+			t.Errorf("received %q, want addresses of the relay only", a)
 		}
 	}
-	until(t, "it is told", func() bool {
+	until(t, "the client has the addresses of the relay", func() bool {
 		d := s.Diagnose(t.Context(), Inquiry{})
 		return d.Verdict == "All 1 viewers are connected: 1 through a TURN server." && d.Viewers[0].Relayed
 	})

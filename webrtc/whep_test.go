@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// player is a page that plays WHEP, in ten lines.
+// player is a page that plays WHEP.
 const player = `<!doctype html><video autoplay muted playsinline></video><script type="module">
 const pc = new RTCPeerConnection();
 pc.addTransceiver("video", { direction: "recvonly" });
@@ -131,11 +131,11 @@ func TestHandler(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != 404 {
-		t.Errorf("a file that is not there: %s", resp.Status)
+		t.Errorf("a file that does not exist: %s", resp.Status)
 	}
 }
 
-// apart is how far two pictures are from each other, on average of all colours.
+// apart returns the mean difference of two pictures over all colours.
 func apart(a, b image.Image) float64 {
 	total, n := 0.0, 0
 	for y := range b.Bounds().Dy() {
