@@ -28,6 +28,7 @@ type Host struct {
 	recovery *recovery
 	servers  *serverTable
 	tasks    *taskGroup
+	medium   *semaphore.Weighted // bytes of medium lines of all agents, from lineShare.keep to their commit
 	large    *semaphore.Weighted // bytes of large lines of all agents, from lineShare.Take to their commit
 	lineTime time.Duration       // maxLineTime, except in tests
 
@@ -52,6 +53,7 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, folders: cfg.Folders, servers: newServerTable(), tasks: newTaskGroup()}
+	h.medium = semaphore.NewWeighted(maxMedium)
 	h.large, h.lineTime = semaphore.NewWeighted(int64(max(maxLarge, cfg.MaxMessageBytes))), maxLineTime
 	if h.folders == nil {
 		if h.folders, err = folders.Open(folders.Config{StateDir: cfg.StateDir, Trust: cfg.TrustFolders, RunAs: cfg.RunAs}); err != nil {

@@ -20,8 +20,9 @@ type inbox struct {
 	exitError func() error  // the error for commands after that
 	backlog   []command     // received while the log took nothing; owned by run
 
-	lines *semaphore.Weighted // bytes of lines of this agent that are not committed
-	large *semaphore.Weighted // see Host.large
+	lines  *semaphore.Weighted // bytes of lines of this agent that are not committed
+	medium *semaphore.Weighted // see Host.medium
+	large  *semaphore.Weighted // see Host.large
 }
 
 // command is something that run does.
@@ -31,16 +32,17 @@ type command struct {
 	weight int64       // of a line of the agent
 }
 
-func newInbox(lines int64, large *semaphore.Weighted, exitError func() error) *inbox {
+func newInbox(lines int64, medium, large *semaphore.Weighted, exitError func() error) *inbox {
 	return &inbox{
 		commands: make(chan command, 256), done: make(chan struct{}), exitError: exitError,
-		lines: semaphore.NewWeighted(lines), large: large,
+		lines: semaphore.NewWeighted(lines), medium: medium, large: large,
 	}
 }
 
 // release gives back the room of a line that is committed.
 func (in *inbox) release(weight int64) {
 	in.lines.Release(weight)
+	in.medium.Release(mediumWeight(weight))
 	in.large.Release(largeWeight(weight))
 }
 
@@ -151,6 +153,12 @@ const (
 	// maxLarge is the room of Host.large, unless a line of the largest size needs more.
 	maxLarge = 128 << 20
 
+	// mediumFrom is the size above which a line that is not large takes a part of Host.medium.
+	mediumFrom = 64 << 10
+
+	// maxMedium is the room of Host.medium.
+	maxMedium = 64 << 20
+
 	// maxLineTime is the time between the first jsonlines.Large bytes of a line and its end.
 	maxLineTime = 30 * time.Second
 )
@@ -197,9 +205,12 @@ func (s *lineShare) Drop() { s.release(0) }
 func (s *lineShare) keep(weight int64) {
 	if s.held > 0 {
 		s.release(weight)
-		return
+	} else {
+		_ = s.inbox.lines.Acquire(context.Background(), weight)
 	}
-	_ = s.inbox.lines.Acquire(context.Background(), weight)
+	if medium := mediumWeight(weight); medium > 0 { // even 0 bytes would wait behind others
+		_ = s.inbox.medium.Acquire(context.Background(), medium)
+	}
 }
 
 // release gives back all but weight.
@@ -215,6 +226,14 @@ func (s *lineShare) setDeadline(at time.Time) {
 	if out, ok := s.out.(interface{ SetReadDeadline(t time.Time) error }); ok {
 		_ = out.SetReadDeadline(at) // a closed pipe needs no deadline
 	}
+}
+
+// mediumWeight returns the part of Host.medium that a line of that weight keeps.
+func mediumWeight(weight int64) int64 {
+	if weight <= mediumFrom || weight > jsonlines.Large {
+		return 0
+	}
+	return weight
 }
 
 // largeWeight returns the part of Host.large that a line of that weight keeps.

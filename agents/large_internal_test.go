@@ -144,6 +144,43 @@ func TestLargeMessagesOfManyAgents(t *testing.T) {
 	}
 }
 
+// Medium messages of all agents have a common room, which is free at the end. Small messages of
+// other agents do not wait for it.
+func TestMediumMessagesOfManyAgents(t *testing.T) {
+	t.Parallel()
+	const room, size = 1 << 20, 300 << 10
+	lines := map[string][]string{}
+	h := largeHost(t, 1, lines)
+	h.medium = semaphore.NewWeighted(room)
+	if err := h.medium.Acquire(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		agent := fmt.Sprint("medium", i)
+		lines[agent] = []string{line("first", 0), line("second", size), line("third", size), line("last", 0)}
+	}
+	for i := range 500 {
+		lines["small"] = append(lines["small"], line(fmt.Sprintf("small %d.", i), 1000))
+	}
+	for agent := range lines {
+		greet(t, h, agent)
+	}
+	awaitLine(t, h, "small", "small 499.")
+	awaitLine(t, h, "medium0", "first")
+	if page, err := h.Log().Read(t.Context(), serverStream("medium0"), 0, 0); err != nil || len(page) != 1 {
+		t.Errorf("%d messages, %v, want one, since there is no room for the medium one", len(page), err)
+	}
+	h.medium.Release(room)
+	for i := range 5 {
+		awaitLine(t, h, fmt.Sprint("medium", i), `"last"`)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := h.medium.Acquire(ctx, room); err != nil {
+		t.Errorf("messages that are committed still take room: %v", err)
+	}
+}
+
 // await polls until ok returns true.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -53,7 +53,7 @@ func (h *Host) newProcess(s *server, child *childProcess, row eventlog.Process) 
 	p := &agentProcess{host: h, server: s, id: row.ID, agent: row.Agent, child: child, log: h.cfg.Logger.With("server", s.id, "process", row.ID)}
 	size, record := int64(h.cfg.MaxMessageBytes), &processRecord{Process: row}
 	p.lifecycle = &lifecycle{agent: p.agent, closed: h.tasks.isClosed, active: time.Now()}
-	p.inbox = newInbox(size, h.large, p.lifecycle.exitError)
+	p.inbox = newInbox(size, h.medium, h.large, p.lifecycle.exitError)
 	p.lineShare = newLineShare(p.inbox, child.out, size, h.lineTime)
 	p.outbox = newOutbox(size)
 	p.handshake = &handshake{process: p}
