@@ -149,7 +149,7 @@ func TestMigrateKill(t *testing.T) {
 	execute(t, db, "pragma journal_mode = wal")
 	execute(t, db, fmt.Sprintf(`with recursive n(i) as (select 1 union all select i + 1 from n where i < %d)
 		insert into event (stream, seq, id, at, life, session, dir, kind, form, size, payload)
-		select 1, %d + i, 'more' || i, 0, '', '', 0, '', 0, 100000, randomblob(100000) from n`, more, len(payloads)))
+		select 1, %d + i, 'more' || i, 0, '', '', 0, '', 0, 100000, cast(printf('%%0100000d', i) as blob) from n`, more, len(payloads)))
 	want := rawPayloads(t, db, len(payloads))
 	must(t, db.Close())
 	midway := 0
