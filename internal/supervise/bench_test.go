@@ -36,7 +36,7 @@ func BenchmarkStop(b *testing.B) {
 	}
 }
 
-// BenchmarkProcesses reads all of /proc, as each look for processes does.
+// BenchmarkProcesses reads all of /proc, as each search for processes does.
 func BenchmarkProcesses(b *testing.B) {
 	n := 0
 	for b.Loop() {

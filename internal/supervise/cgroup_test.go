@@ -72,7 +72,7 @@ func TestCgroup(t *testing.T) {
 	}
 }
 
-// Where a process cannot be born in a group, it is moved there.
+// If the kernel cannot start a process in a group, it is moved there.
 func TestCgroupMove(t *testing.T) {
 	t.Parallel()
 	group := cgroupFolder(t)
@@ -92,7 +92,7 @@ func TestCgroupMove(t *testing.T) {
 	inGroup(t, group, string(b))
 }
 
-// A child runs also where there is no group for it.
+// A child runs even if its Cgroup is not a control group.
 func TestCgroupRefused(t *testing.T) {
 	t.Parallel()
 	none, err := os.Open(t.TempDir())

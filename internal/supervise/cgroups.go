@@ -16,20 +16,20 @@ import (
 )
 
 // Cgroups makes control groups (cgroups(7), version 2) for children of one host, if this
-// program may. A process cannot leave its group, also if it leaves its parent's process group,
-// session and tree and cleans its environment.
+// program may. A process cannot leave its group, even if it leaves its parent's process group,
+// session and tree and clears its environment.
 //
-// The groups are in a group of the host, below this program's group. Its name has the state
-// directory. The host holds a lock on it, which the kernel releases at the end of the program.
+// The groups are in a group of the host, below this program's group. The name of the host's
+// group identifies the state directory. The host holds a lock on it, which the kernel releases at the end of the program.
 // Other hosts end the processes in groups that are not locked.
 type Cgroups struct {
 	state string // the state directory, or ""
 	own   string // this program's group; "": no groups can be made
 
-	mu    sync.Mutex // guards what follows
-	begun bool
-	lock  *os.File // on the host's group, or nil
-	made  int
+	mu     sync.Mutex // guards the fields below
+	opened bool
+	lock   *os.File // on the host's group, or nil
+	made   int
 }
 
 // NewCgroups returns the control groups of a host with a state directory, which may be empty.
@@ -64,8 +64,8 @@ type Cgroup struct {
 func (c *Cgroups) Add() *Cgroup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.begun {
-		c.begun, c.lock = true, c.begin()
+	if !c.opened {
+		c.opened, c.lock = true, c.makeHostGroup()
 	}
 	if c.lock == nil {
 		return nil
@@ -83,8 +83,8 @@ func (c *Cgroups) Add() *Cgroup {
 	return g
 }
 
-// begin makes the host's group, when the first child starts.
-func (c *Cgroups) begin() *os.File {
+// makeHostGroup makes the host's group, when the first child starts.
+func (c *Cgroups) makeHostGroup() *os.File {
 	for range 3 { // another host may remove it before it is locked
 		f := makeCgroup(cmp.Or(c.prefix(), cgroupPrefix), cgroupMode)
 		if f == nil || lockCgroup(f) == nil {
@@ -190,7 +190,7 @@ func endCgroup(dir string) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		<-time.After(time.Millisecond) // they end soon; a notification would take a thread
+		<-time.After(time.Millisecond) // the processes end soon; a notification would need a thread
 	}
 }
 

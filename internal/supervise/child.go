@@ -35,7 +35,7 @@ type Child struct {
 	grace   time.Duration
 	tty     bool
 	pid     int
-	since   uint64 // ticks; no process that it started is older
+	since   uint64 // ticks; older than every process that the child started
 	started time.Time
 	pumps   []*pump
 	sink    *sink
@@ -45,10 +45,10 @@ type Child struct {
 	exit   Exit
 	over   bool // the process has ended
 	reaped bool // its id may belong to another process
-	holds  int  // callers that need the id to stay its own
+	holds  int  // callers that keep the id from being reused
 	termed bool // its process group got SIGTERM
 	hung   hangUp
-	cpu    time.Duration // that it used, once it was waited for
+	cpu    time.Duration // used by the child; set when it was waited for
 }
 
 // Exit describes how a process ended.
@@ -141,7 +141,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 		return err
 	}
 	c.since = since
-	hearSignals()
+	unignoreSignals()
 	program.forker.acquire()
 	program.spawn.RLock()
 	defer program.spawn.RUnlock()
@@ -155,10 +155,10 @@ func (c *Child) fork(s Spec, st *streams) error {
 			c.pid, err = forkAndMove(c.command, attr)
 		}
 		if err == nil {
-			offerToOOM(c.pid)
+			raiseOOMScore(c.pid)
 		}
 		if err == nil && s.Credential == nil {
-			boundTasks(c.pid)
+			limitTasks(c.pid)
 		}
 	})
 	runtime.KeepAlive(st)
@@ -170,7 +170,7 @@ func (c *Child) fork(s Spec, st *streams) error {
 		}
 		return &os.PathError{Op: "fork/exec", Path: c.command.path, Err: err}
 	}
-	program.born(c)
+	program.addChild(c)
 	return nil
 }
 
@@ -193,17 +193,18 @@ func forkAndMove(cmd command, attr *syscall.ProcAttr) (pid int, err error) {
 	return pid, nil
 }
 
-// unheard receives signals that this program still ignores.
-var unheard = make(chan os.Signal, 1)
+// discardedSignals receives the signals that [unignoreSignals] handles. Nothing reads it,
+// so they still do not end this program.
+var discardedSignals = make(chan os.Signal, 1)
 
-// hearSignals makes children receive SIGHUP and SIGINT. A program that nohup or a script
-// in the background started ignores them. Children would inherit that, and Ctrl-C would
-// do nothing in their terminals. Signals that a program handles have their default
-// action in its children.
-func hearSignals() {
+// unignoreSignals makes children receive SIGHUP and SIGINT. This program ignores them if it
+// was started by nohup or by a script in the background. Children would inherit that, and
+// Ctrl-C would do nothing in their terminals. It handles these signals instead: signals that
+// a program handles have their default action in its children.
+func unignoreSignals() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(s) {
-			signal.Notify(unheard, s)
+			signal.Notify(discardedSignals, s)
 		}
 	}
 }
@@ -224,7 +225,7 @@ func (c *Child) environ() []string {
 	return append(env, GroupVariable+"="+c.group.lineage+c.tag().text)
 }
 
-// pump passes the child's output on until no process can write any more.
+// pump forwards the child's output until no process has the other ends open.
 func (c *Child) pump() {
 	run := func(p *pump) {
 		p.run()
@@ -247,12 +248,12 @@ func (c *Child) pump() {
 func (c *Child) watch() {
 	exit, reaped := awaitExit(c.pid)
 	for _, p := range c.pumps {
-		p.settle()
+		p.drain()
 	}
 	c.mu.Lock()
 	c.exit, c.over = exit, true
 	if reaped {
-		c.forgetNumber()
+		c.markReaped()
 	}
 	c.reap()
 	c.mu.Unlock()
@@ -262,8 +263,8 @@ func (c *Child) watch() {
 	c.group.prune()
 }
 
-// awaitExit waits until the child has ended, and leaves it a zombie, so that its id
-// stays its own. reaped reports that other code has waited for it.
+// awaitExit waits until the child has ended, and leaves it a zombie, so that its id is
+// not reused. reaped reports that other code has waited for it.
 //
 // It waits through a pidfd and the runtime's poller, which costs no thread, or in
 // waitid if the kernel has no pidfds.
@@ -327,8 +328,8 @@ func peek(pid, flags int) (exit Exit, ended, lost bool) {
 	return exit, true, false
 }
 
-// hold keeps the child's id its own until release. It returns false if the child was
-// already waited for.
+// hold keeps the child's id from being reused until release. It returns false if the child
+// was already waited for.
 func (c *Child) hold() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -359,12 +360,13 @@ func (c *Child) reap() {
 		}
 	}
 	c.cpu = time.Duration(used.Utime.Nano() + used.Stime.Nano())
-	c.forgetNumber()
+	c.markReaped()
 }
 
-func (c *Child) forgetNumber() {
+// markReaped removes the child from the registry. The caller holds c.mu.
+func (c *Child) markReaped() {
 	c.reaped = true
-	program.reaped(c)
+	program.removeChild(c)
 }
 
 // signalGroup signals the child's process group.
@@ -407,7 +409,7 @@ func (c *Child) Name() string { return c.name }
 // PID returns the process id. After Done it may belong to another process.
 func (c *Child) PID() int { return c.pid }
 
-// Done is closed when the process has ended and its output was passed on. It does not
+// Done is closed when the process has ended and its output was forwarded. It does not
 // wait for processes that the child started. It waits at most half a second for a Write
 // that blocks.
 func (c *Child) Done() <-chan struct{} { return c.done }

@@ -18,10 +18,10 @@ type Detached struct {
 // and returns without waiting for it. A nil env is this program's environment. Standard
 // input is /dev/null, and extra become file descriptors 3, 4, ...
 //
-// Detach is the only exception from the rule that children do not outlive this program.
-// It is only for the command that starts a server in the background.
+// Detach is the only exception to the rule that children do not outlive this program.
+// Only the command that starts a server in the background may use it.
 func Detach(path string, args, env []string, output *os.File, extra ...*os.File) (*Detached, error) {
-	cmd := exec.Command(path, args...) //nolint:noctx // it goes on when the caller has ended
+	cmd := exec.Command(path, args...) //nolint:noctx // it outlives the caller
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = env, output, output, extra
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -15,7 +15,7 @@
 //
 // A child ends in one of four ways:
 //
-//   - It exits. Processes that it started go on, because programs such as xdg-open
+//   - It exits. Processes that it started continue, because programs such as xdg-open
 //     start another program and exit. They still belong to the child and its group.
 //   - [Child.Stop] ends the child and the processes that it started.
 //   - [Group.Close] does so for the whole group.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// playHeadless ends its first thread and runs on.
+// playHeadless ends its first thread and continues.
 func playHeadless() error {
 	go func() {
 		fmt.Println("ready")
@@ -18,7 +18,7 @@ func playHeadless() error {
 	return err
 }
 
-// TestEnding: a process ends with the last of its threads, not with its first.
+// A process ends with its last thread, not with its first one.
 func TestEnding(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -35,13 +35,13 @@ func TestEnding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Ending() {
-		t.Error("it runs, and counts as ending")
+		t.Error("Ending() = true for a running process")
 	}
 	if err := c.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, c)
 	if !c.Ending() {
-		t.Error("it has ended, and does not count as ending")
+		t.Error("Ending() = false for an ended process")
 	}
 }

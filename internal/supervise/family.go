@@ -37,7 +37,7 @@ func (c *Child) family() ([]process, error) {
 		for pid := range r.members(all) {
 			members = append(members, all[pid])
 		}
-		if len(r.execs) == 0 || tries == lookTries {
+		if len(r.execs) == 0 || tries == searchTries {
 			return members, nil
 		}
 		<-time.After(execWait)

@@ -36,10 +36,9 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// A process that is executing another program has no environment to be known by
-// at that moment, or half of one. If it has left its tree, nothing else tells
-// it.
-func TestStopFindsWhoExecutes(t *testing.T) {
+// The environment of a process that is executing another program is empty or incomplete for a
+// moment. If the process has left its tree, only the environment shows that it belongs.
+func TestStopFindsExecutingProcess(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	chain := filepath.Join(t.TempDir(), "chain")

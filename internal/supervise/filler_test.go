@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filled is a Filler that keeps everything, in small portions.
+// filled is a Filler that keeps all output and offers little space at a time.
 type filled struct {
 	mu   sync.Mutex
 	data []byte
@@ -77,8 +77,8 @@ func openPTY(t *testing.T) (master, tty *os.File) {
 	return os.NewFile(uintptr(fd), "master"), tty
 }
 
-// All that a child wrote to its terminal is there at Done, even if another
-// process has the terminal open; the end of the terminal is no text.
+// At Done, all output of the child to its terminal was forwarded, even if another process has
+// the terminal open. The end of the terminal adds no text.
 func TestMaster(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -123,11 +123,11 @@ func TestMasterIsClosed(t *testing.T) {
 	}
 	tty.Close()
 	if err := closed(master)(); err != nil {
-		t.Error("the master is open though nothing was started")
+		t.Error("the master is open after a failed start")
 	}
 }
 
-// hungUp waits until nothing has the terminal open.
+// hungUp waits until no process has the terminal open.
 func hungUp(t *testing.T, master *os.File) {
 	t.Helper()
 	if err := poll(time.Minute, func() error {
@@ -153,7 +153,7 @@ func inUse(master *os.File) bool {
 	return err == nil && fds[0].Revents&unix.POLLHUP == 0
 }
 
-// A child may close its terminal, live on, and open it again.
+// A child may close its terminal, continue, and open it again.
 func TestTTYLeft(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -198,7 +198,7 @@ func TestTTYLeft(t *testing.T) {
 	}
 }
 
-// A child that is another user is ended like all others, wherever it hides.
+// Stop ends the processes of a child that runs as another user like all others.
 func TestCredential(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -224,9 +224,9 @@ func TestCredential(t *testing.T) {
 	wantGone(t, f.all()...)
 }
 
-// TestEndedChildrenLetGo: what received a child's output is free once all of it
-// was passed on, although the child's record is kept.
-func TestEndedChildrenLetGo(t *testing.T) {
+// After all output of a child was forwarded, its writers can be collected, although the
+// child's record is kept.
+func TestEndedChildrenReleaseWriters(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	run := func() (*Child, weak.Pointer[filled], weak.Pointer[output]) {
@@ -239,7 +239,7 @@ func TestEndedChildrenLetGo(t *testing.T) {
 	err := poll(time.Minute, func() error {
 		runtime.GC()
 		if out.Value() != nil || errs.Value() != nil {
-			return errors.New("an ended child's record holds what took its output")
+			return errors.New("the record of an ended child refers to the writer of its output")
 		}
 		return nil
 	})

@@ -17,13 +17,13 @@ func TestFind(t *testing.T) {
 		t.Errorf("Find: %v, %v, %v, %v", Find(a.ID()), Find(b.ID()), Find("proc_0"), Find(""))
 	}
 	if o := Others(mine); !slices.Contains(o, b) || slices.Contains(o, a) {
-		t.Error("Others has the group's own child, or lacks another's")
+		t.Error("Others has the group's own child, or lacks a child of another group")
 	}
 	if a.Owner() != "user" || b.Owner() != "desktop" {
 		t.Errorf("owners %q, %q", a.Owner(), b.Owner())
 	}
 	if a.Forget() || !b.Forget() || b.Forget() || Find(a.ID()) == nil || Find(b.ID()) != nil {
-		t.Error("Forget: a child that runs must stay, one that has ended goes once")
+		t.Error("Forget: want false for a running child, true once for an ended one")
 	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A reader that asks now and then gets every byte once, as long as it is not
-// too slow, and is woken by what comes.
+// A reader that calls Since again and again gets every byte once, unless it is too slow. New
+// output wakes it.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -105,7 +105,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("300000 rounds of a shell took %v", before.CPU)
 	}
 
-	// What a child took whose own children were waited for stays known.
+	// The usage of an ended child includes the children that it waited for.
 	c, _ = shell(t, g, `sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; true`)
 	wait(t, c)
 	if u, err := c.Usage(); err != nil || u.CPU < 10*time.Millisecond || u.Processes != 0 {

@@ -94,7 +94,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := c.Exit(); e.Code != 5 {
-		t.Errorf("Exit() = %v, want 5: it was to end by its own handler", e)
+		t.Errorf("Exit() = %v, want 5, from its own handler", e)
 	}
 	if !strings.Contains(out.String(), "bye") {
 		t.Errorf("output %q lacks what the handler wrote", out)
@@ -107,9 +107,9 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestHearsSignals: children hear SIGHUP and SIGINT, also of a program that does
-// not, as nohup starts one, and a script in the background.
-func TestHearsSignals(t *testing.T) {
+// Children receive SIGHUP and SIGINT even if this program was started with these signals
+// ignored, as by nohup or by a script in the background.
+func TestChildrenReceiveSignals(t *testing.T) {
 	t.Parallel()
 	cmd := role(t, "ignorer")
 	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap '' HUP INT; exec "$0"`, cmd.Path}
@@ -189,8 +189,8 @@ func TestStopEndsTheFamily(t *testing.T) {
 	wantGone(t, kept.all()...)
 }
 
-// Who has no token is known by its process group, or by its parents.
-func TestStopEndsWhoHidesItsEnvironment(t *testing.T) {
+// Stop finds processes without a token by their process group or their parents.
+func TestStopEndsProcessesWithoutToken(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	c, out := shell(t, g, "env -i sleep 1000 & echo group $!; env -i setsid sleep 1000 & echo tree $!; wait")
@@ -198,7 +198,7 @@ func TestStopEndsWhoHidesItsEnvironment(t *testing.T) {
 	if err := poll(time.Minute, func() error {
 		p, err := readProcess(tree)
 		if err == nil && (p.session != tree || lineageOf(tree) != "" || lineageOf(group) != "") {
-			err = fmt.Errorf("%+v does not hide yet", p)
+			err = fmt.Errorf("%+v still has a token or its session", p)
 		}
 		return err
 	}); err != nil {
@@ -210,9 +210,9 @@ func TestStopEndsWhoHidesItsEnvironment(t *testing.T) {
 	wantGone(t, group, tree)
 }
 
-// Who is in the process group, but neither in the tree nor marked, is ended
-// even if it ignores SIGTERM.
-func TestStopEndsWhoIsInTheGroup(t *testing.T) {
+// Stop ends a process that is in the process group of the child but not in its tree, has no
+// token and ignores SIGTERM.
+func TestStopEndsProcessGroup(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{Grace: 50 * time.Millisecond})
 	c, out := shell(t, g, `(env -i sh -c "trap '' TERM; echo orphan \$\$; while :; do sleep 1; done" &); sleep 1000`)
@@ -226,9 +226,9 @@ func TestStopEndsWhoIsInTheGroup(t *testing.T) {
 	wantGone(t, orphan)
 }
 
-// The number of a child that is being stopped cannot be given to another
-// process, or the process group's signals would go astray.
-func TestHoldKeepsTheNumber(t *testing.T) {
+// The process id of a child that is being stopped is not reused. Otherwise signals to the
+// process group would reach another process.
+func TestHoldKeepsPID(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	c := start(t, g, Spec{Path: "sleep", Args: []string{"1000"}})
@@ -244,19 +244,19 @@ func TestHoldKeepsTheNumber(t *testing.T) {
 	}
 	c.release()
 	if p, err := readProcess(c.PID()); !errors.Is(err, errGone) {
-		t.Errorf("once released: %+v, %v", p, err)
+		t.Errorf("after release: %+v, %v", p, err)
 	}
 	if c.hold() {
 		t.Error("hold of a child that was waited for")
 	}
 }
 
-// Nothing is left of a child that has left something just then.
-func TestStopBesideTheEnd(t *testing.T) {
+// Stop leaves no process, even if the child exits during Stop and leaves one.
+func TestStopDuringExit(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	for i := range 400 {
-		// Each takes a little longer until it ends.
+		// Each child runs a little longer than the previous one.
 		c := start(t, g, Spec{Path: "sh", Args: []string{"-c", fmt.Sprintf("i=%d; while [ $i -gt 0 ]; do i=$((i-1)); done; sleep 1000 & exit 0", 5*i)}})
 		if err := c.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestFamilyOutlivesItsFirst(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// What it leaves holds its pipe, and would die of SIGPIPE were that closed.
+	// The processes that it leaves hold its pipe. SIGPIPE would end them if the pipe were closed.
 	c, out := shell(t, g, "(echo left $(sh -c 'echo $PPID'); read x <"+fifo+"; echo later; sleep 1000) & echo leader; exit 0")
 	if e := wait(t, c); e.Code != 0 {
 		t.Fatalf("Exit() = %v", e)
@@ -297,7 +297,7 @@ func TestClose(t *testing.T) {
 	dir := t.TempDir()
 	g := newTestGroup(t, GroupConfig{Dir: dir})
 	_, out := shell(t, g, familyScript)
-	// A child that exited and left a daemon that no list names.
+	// A child that exited and left a daemon, which Children does not list.
 	_, outOld := shell(t, g, familyScript[:strings.LastIndex(familyScript, "wait")])
 	f, old := parseFamily(t, out.await(t, "family")), parseFamily(t, outOld.await(t, "family"))
 	wantAlive(t, f.shell, f.child, f.daemon, old.child, old.daemon)
@@ -393,7 +393,7 @@ func TestManyStartsLeakNothing(t *testing.T) {
 func TestCloseWaitsForStart(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
-	program.spawn.Lock() // forks wait, as they do for one who waits for orphans
+	program.spawn.Lock() // forks wait, as they do while an orphan is waited for
 	begun, started, closed := make(chan struct{}), make(chan *Child, 1), make(chan error, 1)
 	go func() {
 		close(begun)
@@ -455,8 +455,8 @@ func TestStartWhileClosing(t *testing.T) {
 	}
 }
 
-// A child must not die because the thread ends from which its start was asked
-// for: the parent-death signal would come then.
+// A child continues when the thread that called Start ends: the parent-death signal does not
+// depend on that thread.
 func TestChildOutlivesThreads(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -483,8 +483,8 @@ func TestChildOutlivesThreads(t *testing.T) {
 	if n := running(); n != 20 {
 		t.Errorf("%d of 20 children run", n)
 	}
-	// Nothing can tell that nothing happens; but starting one more takes longer
-	// than the signals would.
+	// The test cannot wait for signals that are not sent. Another child takes longer than
+	// they would.
 	wait(t, start(t, g, Spec{Path: "sleep", Args: []string{"0.1"}}))
 	if n := running(); n != 20 {
 		t.Errorf("%d of 20 children run after their threads have ended", n)

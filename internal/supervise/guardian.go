@@ -39,18 +39,18 @@ type Guardian struct {
 	groups []string
 }
 
-// guardianOrder holds the arguments of a guardian.
-type guardianOrder struct {
+// guardianArgs holds the arguments of a guardian.
+type guardianArgs struct {
 	token string
 	mark  mark
 	since uint64
 }
 
-func (o guardianOrder) args() []string {
+func (o guardianArgs) args() []string {
 	return []string{GuardianName, o.token, fmt.Sprint(uint64(o.mark)), fmt.Sprint(o.since)}
 }
 
-func parseOrder(args []string) (o guardianOrder, err error) {
+func parseGuardianArgs(args []string) (o guardianArgs, err error) {
 	_, err = fmt.Sscan(strings.Join(args[1:], " "), &o.token, (*uint64)(&o.mark), &o.since)
 	return o, err
 }
@@ -72,8 +72,8 @@ func StartGuardian(logger *slog.Logger) (*Guardian, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
-	o := guardianOrder{token: newToken(), since: since}
-	if o.mark, err = takeMark(); err != nil {
+	o := guardianArgs{token: newToken(), since: since}
+	if o.mark, err = setMark(); err != nil {
 		logger.Warn("processes that clear their environment cannot be found", "error", err)
 	}
 	g := &Guardian{logger: logger, args: o.args(), stop: make(chan struct{}), done: make(chan struct{})}
@@ -181,7 +181,7 @@ func GuardCgroup(dir string) {
 // [StartGuardian], or for Guardian.Close, kills the remaining children, and returns when
 // they have ended.
 func RunGuardian(args []string) error {
-	o, err := parseOrder(args)
+	o, err := parseGuardianArgs(args)
 	if err != nil {
 		return fmt.Errorf("guardian: %w", err)
 	}
@@ -204,17 +204,17 @@ func RunGuardian(args []string) error {
 		tags:  []tag{{text: o.token, mark: o.mark, since: o.since}},
 		spare: func(p process, _ map[int]process) bool { return p.same(parent) }, // it may still be closing its files
 	}
-	return r.endNow()
+	return r.killAll()
 }
 
-// endNow kills without SIGTERM. It stops all processes before it kills them: processes
+// killAll ends processes without SIGTERM. It stops all processes before it kills them: processes
 // that fork faster than they are found exhaust the limit of processes until the last
 // one is stopped.
-func (r *roundup) endNow() error {
+func (r *roundup) killAll() error {
 	r.found = make(map[int]*target)
 	for range freezeTries {
 		before := len(r.found)
-		if _, err := r.look(); err != nil {
+		if _, err := r.search(); err != nil {
 			break // end returns the error
 		}
 		r.signal(unix.SIGSTOP)

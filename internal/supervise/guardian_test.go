@@ -69,9 +69,9 @@ func withMark(t *testing.T, m mark) []int {
 	return pids
 }
 
-// The guardian ends processes that clear their environment and hand over to a
-// child of theirs again and again, each in a session of its own.
-func TestGuardianEndsHoppers(t *testing.T) {
+// The guardian ends a chain of processes that clear their environment. Each of them starts
+// the next one in a new session and exits.
+func TestGuardianEndsChain(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "hop")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\nsetsid -f env -i PATH=\"$PATH\" \"$0\" </dev/null >/dev/null 2>&1\n"), 0o755); err != nil {
@@ -95,10 +95,10 @@ func TestGuardianEndsHoppers(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	t.Logf("nothing is left after %v", time.Since(begun))
+	t.Logf("no process is left after %v", time.Since(begun))
 }
 
-// A process that has taken the mark off as well stays in its control group.
+// The guardian ends a process that has removed the mark, because it is in the control group.
 func TestGuardianEndsCgroup(t *testing.T) {
 	t.Parallel()
 	group := cgroupFolder(t)
@@ -123,8 +123,8 @@ func TestGuardianEndsCgroup(t *testing.T) {
 	}
 }
 
-// Children of another user are in a control group. The guardian kills its processes,
-// also those without any mark, and removes it.
+// Children of another user are in a control group. The guardian kills the processes in it,
+// also processes without a mark, and removes it.
 func TestGuardianEndsUsersCgroup(t *testing.T) {
 	t.Parallel()
 	cgroupFolder(t) // or skip
@@ -164,8 +164,8 @@ func TestGuardianEndsUsersCgroup(t *testing.T) {
 	}
 }
 
-// A process of another user that has taken the limit and its environment off
-// cannot leave the group of the mark.
+// A process of another user that has lowered its limit and cleared its environment cannot
+// leave the supplementary group of the mark.
 func TestGuardianEndsOtherUsers(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)
@@ -178,7 +178,7 @@ func TestGuardianEndsOtherUsers(t *testing.T) {
 		}
 		var pids []int
 		for pid, p := range all {
-			if !p.gone() && markOf(pid) == 0 && m.among(0, readStatus(pid).words("Groups")) {
+			if !p.gone() && markOf(pid) == 0 && m.matches(0, readStatus(pid).words("Groups")) {
 				pids = append(pids, pid)
 			}
 		}
@@ -215,7 +215,7 @@ func TestMappedGroups(t *testing.T) {
 	}
 }
 
-// A record with the mark of a dead program has Sweep end what has it.
+// Sweep ends the processes that have the mark of a record.
 func TestSweepByMark(t *testing.T) {
 	t.Parallel()
 	since, err := ticks()

@@ -29,8 +29,8 @@ type hangUp struct {
 // then repeatedly until the child has ended: a shell misses a SIGHUP that comes just
 // before it begins to wait for input.
 //
-// A child that once did not ignore SIGTERM ends by SIGTERM. Meanwhile it may ignore
-// further ones, and need not handle SIGHUP.
+// A child that did not ignore SIGTERM is expected to end by it, and never gets SIGHUP. It
+// may ignore further SIGTERMs while it ends, and need not handle SIGHUP.
 func (c *Child) mustHangUp() bool {
 	c.mu.Lock()
 	due, sent := c.hangUpDue(), c.termed
@@ -38,7 +38,7 @@ func (c *Child) mustHangUp() bool {
 	if !due {
 		return false
 	}
-	m := settledMasks(c.pid, sent)
+	m := stableMasks(c.pid, sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.hangUpDue() {
@@ -47,7 +47,7 @@ func (c *Child) mustHangUp() bool {
 	h := &c.hung
 	switch {
 	case has(m.ignored, syscall.SIGTERM):
-	case m.unsettled():
+	case m.changing():
 		return false
 	default:
 		h.spared = true
@@ -66,11 +66,11 @@ func (c *Child) hangUpDue() bool {
 	return c.tty && !c.hung.spared && !c.reaped && !time.Now().Before(c.hung.next)
 }
 
-// settledMasks returns the masks of a process. Before SIGTERM was sent it waits up to
-// lookWait for settled ones.
-func settledMasks(pid int, sent bool) masks {
+// stableMasks returns the masks of a process. Before SIGTERM was sent it waits up to
+// searchWait until they do not change.
+func stableMasks(pid int, sent bool) masks {
 	m := readMasks(pid)
-	for end := time.Now().Add(lookWait); !sent && m.unsettled() && time.Now().Before(end); {
+	for end := time.Now().Add(searchWait); !sent && m.changing() && time.Now().Before(end); {
 		<-time.After(maskWait)
 		m = readMasks(pid)
 	}
@@ -83,11 +83,11 @@ type masks struct {
 	sleeps           bool
 }
 
-// unsettled reports whether the masks may be about to change. A shell that comes to its
+// changing reports whether the masks may be about to change. A shell that shows its
 // prompt blocks SIGTERM for a moment and seems to handle it, because readline changes
 // the action to read the previous one. A shell that starts a program blocks SIGTERM too,
 // possibly for long, but also SIGCHLD, and its masks are final.
-func (m masks) unsettled() bool {
+func (m masks) changing() bool {
 	return has(m.blocked&^m.ignored, syscall.SIGTERM) && !has(m.blocked, syscall.SIGCHLD)
 }
 

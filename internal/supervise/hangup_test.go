@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { //nolint:gochecknoinits // only here is the goroutine sure to be on that thread
+func init() { //nolint:gochecknoinits // only in init does the goroutine run on that thread
 	switch os.Getenv(roleVariable) {
 	case "readline", "headless":
-		runtime.LockOSThread() // the first thread, of which /proc tells
+		runtime.LockOSThread() // the first thread, whose masks /proc/PID/status shows
 	}
 }
 
-// playReadline has SIGTERM blocked and handled for a while, and then ignored, as
-// a shell's readline does in less time.
+// playReadline blocks and handles SIGTERM for a while, and then ignores it, as a shell's
+// readline does in less time.
 func playReadline() error {
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
@@ -30,8 +30,8 @@ func playReadline() error {
 		return err
 	}
 	fmt.Println("ready")
-	<-terminated // another thread has it not blocked
-	<-time.After(5 * lookWait / 2)
+	<-terminated // the signal is not blocked in the other threads
+	<-time.After(5 * searchWait / 2)
 	signal.Ignore(syscall.SIGTERM)
 	if err := unix.PthreadSigmask(unix.SIG_UNBLOCK, &mask, nil); err != nil {
 		return err
@@ -39,7 +39,7 @@ func playReadline() error {
 	select {}
 }
 
-// TestHangUp: children with a terminal that ignore SIGTERM end by SIGHUP.
+// Children with a terminal that ignore SIGTERM end by SIGHUP.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -54,7 +54,7 @@ func TestHangUp(t *testing.T) {
 		"misses the first SIGHUP": {
 			script("trap '' TERM; trap 'n=x$n; [ $n = x ] || exit 6' HUP; echo ready; while :; do sleep 1; done"), "exit status 6", 1,
 		},
-		"ends by SIGTERM": { // which it handles immediately, or while it starts a program
+		"ends by SIGTERM": { // the child handles it immediately, or while it starts a program
 			script(`trap 'trap "" TERM; sleep 0.2; exit 7' TERM; echo ready; while :; do sleep 0.01; done`), "exit status 7", 10,
 		},
 	} {
@@ -69,7 +69,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// stopInTerminal starts a child in a terminal, and stops it once it is ready.
+// stopInTerminal starts a child in a terminal, and stops it when it is ready.
 func stopInTerminal(t *testing.T, g *Group, s Spec) Exit {
 	t.Helper()
 	master, tty := openPTY(t)
@@ -84,13 +84,13 @@ func stopInTerminal(t *testing.T, g *Group, s Spec) Exit {
 	return c.Exit()
 }
 
-// Without a terminal there is none to hang up.
+// A child without a terminal gets no SIGHUP.
 func TestNoHangUp(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	s := script("trap '' TERM; echo ready; while :; do sleep 1; done")
 	out := &output{}
-	s.Output, s.Grace = out, 3*lookWait
+	s.Output, s.Grace = out, 3*searchWait
 	c := start(t, g, s)
 	out.await(t, "ready")
 	if err := c.Stop(t.Context()); err != nil {
@@ -101,7 +101,7 @@ func TestNoHangUp(t *testing.T) {
 	}
 }
 
-// TestMasks: what has ended does nothing with signals.
+// An ended process has empty masks.
 func TestMasks(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})

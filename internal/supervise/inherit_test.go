@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestInheritKeepsSecretsBack(t *testing.T) {
+func TestInheritOmitsSecrets(t *testing.T) {
 	for name, v := range map[string]string{
 		"DESKHAND_TOKEN": "a", "DESKHAND_DATABASE": "b", "SANDBOX_AGENT_TOKEN": "c", "MY_SECRET": "d",
 		"OPENAI_API_KEY": "e", "LC_TIME": "C", "HOME": "/h",

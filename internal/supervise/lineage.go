@@ -18,10 +18,10 @@ const mostEnviron = 8 << 20
 //
 // The environment is in the process's memory, which execve(2) replaces. Until the new
 // memory is filled, and for a reader that has opened the old one, the environment is
-// empty. settled is false if the process may be executing another program. If state is
-// the same later, the process is not: a program can make its environment look incomplete
+// empty. certain is false if the process may be executing another program. If state is
+// the same later, the process is not executing one: a program can make its environment look incomplete
 // forever.
-func lineage(pid int) (value string, state environState, settled bool) {
+func lineage(pid int) (value string, state environState, certain bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	env, err := readUpTo(dir+"/environ", mostEnviron)
 	if err != nil {
@@ -34,8 +34,8 @@ func lineage(pid int) (value string, state environState, settled bool) {
 	if err != nil {
 		return "", state, true
 	}
-	state, settled = stateOfEnviron(stat, len(env))
-	return "", state, settled
+	state, certain = stateOfEnviron(stat, len(env))
+	return "", state, certain
 }
 
 // readUpTo reads at most n bytes of a file.
@@ -69,9 +69,9 @@ type environState struct {
 	size             int
 }
 
-// stateOfEnviron reads /proc/PID/stat (proc_pid_stat(5)). settled is true if n bytes
+// stateOfEnviron reads /proc/PID/stat (proc_pid_stat(5)). certain is true if n bytes
 // are the whole environment, and for a process that can have none.
-func stateOfEnviron(stat []byte, n int) (s environState, settled bool) {
+func stateOfEnviron(stat []byte, n int) (s environState, certain bool) {
 	const (
 		kernelThread = 0x00200000 // PF_KTHREAD, linux/sched.h
 		hidden       = 1          // instead of an address that this user may not see

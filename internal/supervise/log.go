@@ -14,7 +14,7 @@ const logSize = 4 << 20
 const logRetry = time.Second
 
 // logFile is a bounded file. Errors are ignored: on a full disk a child's output is
-// lost, and the child goes on.
+// lost, and the child continues.
 type logFile struct {
 	path  string
 	users int // guarded by the registry's lock

@@ -20,7 +20,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// roleVariable makes the test binary play another program.
+// roleVariable makes the test binary run as the program that it names.
 const roleVariable = "SUPERVISE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func exitWith(err error) {
 	os.Exit(0)
 }
 
-// playOwner starts what a server would and waits to be killed.
+// playOwner starts a family of processes, as a server would, and waits to be killed.
 func playOwner() error {
 	g, err := NewGroup(GroupConfig{Dir: os.Getenv("SUPERVISE_TEST_DIR"), Owner: "desktop"})
 	if err != nil {
@@ -68,10 +68,10 @@ func playOwner() error {
 	select {}
 }
 
-// playIgnorer ignores signals that its children hear.
+// playIgnorer was started with SIGHUP and SIGINT ignored. Its children must not ignore them.
 func playIgnorer() error {
 	if !signal.Ignored(syscall.SIGHUP) || !signal.Ignored(syscall.SIGINT) {
-		return errors.New("they are not ignored to begin with")
+		return errors.New("SIGHUP or SIGINT is not ignored at the start")
 	}
 	g, err := NewGroup(GroupConfig{})
 	if err != nil {
@@ -90,12 +90,12 @@ func playIgnorer() error {
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			return err
 		}
-		<-unheard // it has arrived, and this program is still there
+		<-discardedSignals // the signal has arrived and has not ended this program
 	}
 	return nil
 }
 
-// playReaper makes orphans, and children whose exit status it wants.
+// playReaper makes orphans, which Reap must wait for, and children whose exit status it reads.
 func playReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -105,22 +105,23 @@ func playReaper() error {
 		return err
 	}
 	defer g.Close()
-	if err := reapAtSecondSight(g); err != nil {
+	if err := reapAtSecondSearch(g); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	reaped := make(chan error, 1)
 	go func() { reaped <- Reap(ctx) }()
-	if err := reapInPassing(g); err != nil {
+	if err := reapConcurrently(g); err != nil {
 		return err
 	}
 	cancel()
 	return <-reaped
 }
 
-// reapAtSecondSight tries the reaper's single steps.
-func reapAtSecondSight(g *Group) error {
+// reapAtSecondSearch tests that the reaper waits for an orphan that it has seen twice, and not
+// for a child of a group.
+func reapAtSecondSearch(g *Group) error {
 	held, err := g.Start(Spec{Path: "sleep", Args: []string{"1000"}})
 	if err != nil {
 		return err
@@ -149,25 +150,25 @@ func reapAtSecondSight(g *Group) error {
 		return err
 	}
 	var r reaper
-	if more, err := r.look(); err != nil || !more || !zombie(foreign.Process.Pid) || !zombie(held.PID()) {
-		return fmt.Errorf("first look: %v, %w; both must be left", more, err)
+	if more, err := r.search(); err != nil || !more || !zombie(foreign.Process.Pid) || !zombie(held.PID()) {
+		return fmt.Errorf("first search: %v, %w; both must be left", more, err)
 	}
-	if more, err := r.look(); err != nil || more || zombie(foreign.Process.Pid) || !zombie(held.PID()) {
-		return fmt.Errorf("second look: %v, %w; our child alone must be left", more, err)
+	if more, err := r.search(); err != nil || more || zombie(foreign.Process.Pid) || !zombie(held.PID()) {
+		return fmt.Errorf("second search: %v, %w; only the child of the group must be left", more, err)
 	}
-	_ = foreign.Wait() // its status was taken
+	_ = foreign.Wait() // fails: the reaper has waited for it
 	held.release()
 	if zombie(held.PID()) {
-		return errors.New("our child was not waited for")
+		return errors.New("the child of the group was not waited for")
 	}
 	return nil
 }
 
-// reapInPassing makes many orphans while Reap runs.
-func reapInPassing(g *Group) error {
+// reapConcurrently makes many orphans while Reap runs.
+func reapConcurrently(g *Group) error {
 	var kids []*Child
 	for range 20 {
-		// Each leaves an orphan that ends immediately, then exits with 7.
+		// Each child leaves an orphan that ends immediately, then exits with 7.
 		c, err := g.Start(Spec{Path: "sh", Args: []string{"-c", "setsid true & exit 7"}})
 		if err != nil {
 			return err
@@ -193,8 +194,8 @@ func reapInPassing(g *Group) error {
 	})
 }
 
-// familyScript prints the numbers of a shell, of its child, and of a daemon
-// that has left the process group, the session and the tree; all then wait.
+// familyScript prints the process ids of a shell, of its child, and of a daemon that has
+// left the process group, the session and the tree. All three then wait.
 const familyScript = `
 sleep 1000 &
 child=$!
@@ -215,8 +216,7 @@ func parseFamily(t *testing.T, text string) family {
 	return f
 }
 
-// poll calls f until it returns nil, and returns its last error when the time
-// is over.
+// poll calls f until it returns nil. After limit it returns the last error.
 func poll(limit time.Duration, f func() error) error {
 	deadline := time.After(limit)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -260,7 +260,7 @@ func wantAlive(t *testing.T, pids ...int) {
 // output is a writer that can be waited on.
 type output struct{ testlog.Buffer }
 
-// await waits for a line that starts with that and returns it.
+// await waits for a line that begins with prefix and returns it.
 func (o *output) await(t *testing.T, prefix string) string {
 	t.Helper()
 	var found string
@@ -320,7 +320,7 @@ func wait(t *testing.T, c *Child) Exit {
 	return c.Exit()
 }
 
-// number reads the number that follows a word.
+// number returns the number after the first word of a line.
 func number(t *testing.T, line string) int {
 	t.Helper()
 	f := strings.Fields(line)
@@ -331,8 +331,7 @@ func number(t *testing.T, line string) int {
 	return n
 }
 
-// foreign starts a process that does not descend from this one, until the test
-// ends.
+// foreign starts a process that does not descend from this one and runs until the test ends.
 func foreign(t *testing.T, env ...string) int {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!")
@@ -357,7 +356,7 @@ func foreign(t *testing.T, env ...string) int {
 	return pid
 }
 
-// role makes the command that runs this binary as another program.
+// role returns a command that runs the test binary as the named program.
 func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -369,7 +368,7 @@ func role(t *testing.T, name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// startRole starts this binary as another program and returns the first line that
+// startRole starts the test binary as the named program and returns the first line that
 // the program prints.
 func startRole(t *testing.T, name string, env ...string) (cmd *exec.Cmd, line string) {
 	t.Helper()
@@ -404,10 +403,10 @@ func openFiles(t *testing.T) int {
 
 var errFull = errors.New("full")
 
-// lineageOf returns the lineage of a process, when it does not execute another program.
+// lineageOf waits until a process is not executing another program, and returns its lineage.
 func lineageOf(pid int) string {
 	for {
-		if v, _, settled := lineage(pid); settled {
+		if v, _, certain := lineage(pid); certain {
 			return v
 		}
 	}

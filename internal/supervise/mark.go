@@ -41,9 +41,9 @@ func (m mark) credential(c *syscall.Credential) *syscall.Credential {
 	return &marked
 }
 
-// among reports whether the mark is a process's own, or its group is one of the
+// matches reports whether the mark is a process's own, or its group is one of the
 // process's supplementary groups.
-func (m mark) among(own mark, groups []string) bool {
+func (m mark) matches(own mark, groups []string) bool {
 	return own == m || slices.Contains(groups, strconv.FormatUint(uint64(m.group()), 10))
 }
 
@@ -61,9 +61,9 @@ func mapped(gidMap string, group uint32) bool {
 	return false
 }
 
-// takeMark gives this program a mark, which later children inherit. It returns zero if
+// setMark gives this program a mark, which later children inherit. It returns zero if
 // the limit is already too low.
-func takeMark() (mark, error) {
+func setMark() (mark, error) {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &limit); err != nil {
 		return 0, fmt.Errorf("read the limit of locks: %w", err)

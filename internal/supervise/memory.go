@@ -7,7 +7,7 @@ import (
 )
 
 // MemoryLimit returns the bytes of memory that this program and its children may use: the
-// least of the machine's memory and the limits of the visible control groups of version 1 or
+// minimum of the machine's memory and the limits of the visible control groups of version 1 or
 // 2. It returns MaxInt64 if none of them is known.
 func MemoryLimit() int64 {
 	var info unix.Sysinfo_t

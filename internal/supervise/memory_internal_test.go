@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLeastMemory: the least limit counts, of the group or of one above it. "max" and the
+// The smallest limit counts, of the group or of a group above it. "max" and the
 // huge number of version 1 are no limits.
 func TestLeastMemory(t *testing.T) {
 	t.Parallel()

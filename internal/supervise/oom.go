@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// oomStep is added to this program's score for children. They look to the kernel as
-	// if they used half of the memory more.
+	// oomStep is added to this program's score for children. The kernel treats them as
+	// if they used half of the memory in addition.
 	oomStep = 500
 	oomMost = 1000 // proc_pid_oom_score_adj(5)
 )
@@ -23,9 +23,9 @@ var childOOMScore = sync.OnceValue(func() []byte {
 
 const oomFile = "oom_score_adj"
 
-// offerToOOM makes the kernel end a child, and the processes that it has started, before
-// this program when memory runs out. If that is not allowed, they keep their score.
-func offerToOOM(pid int) {
+// raiseOOMScore makes the kernel end a child, and the processes that it has started, before
+// this program when memory runs out. If this program may not raise the score, it stays.
+func raiseOOMScore(pid int) {
 	for _, pid := range withChildren(pid) {
 		_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), oomFile), childOOMScore(), 0)
 	}

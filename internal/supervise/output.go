@@ -79,7 +79,7 @@ func (s *sink) text() string {
 //
 // It runs as long as a process holds the other end: SIGPIPE would kill processes that
 // the child started if the pipe were closed when the child ends. drained says that the
-// child's own output was passed on.
+// child's own output was forwarded.
 type pump struct {
 	r       *os.File
 	tty     bool      // r is a terminal's master
@@ -87,7 +87,7 @@ type pump struct {
 	filler  Filler    // to, if it is a Filler
 	sink    *sink
 	passing atomic.Int64  // start of the running Write in Unix nanoseconds, or 0
-	drained chan struct{} // closed when settle's request is done
+	drained chan struct{} // closed when the pipe was emptied for drain
 	done    chan struct{}
 }
 
@@ -130,11 +130,11 @@ func (p *pump) run() {
 			buf = p.filler.Space()
 		}
 		n, err := p.read(buf)
-		p.took(buf[:n])
+		p.forward(buf[:n])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			// settle asks to empty the pipe.
+			// drain asks to empty the pipe.
 			if err = p.r.SetReadDeadline(time.Time{}); err == nil {
-				p.empty(buf)
+				p.readRest(buf)
 				close(p.drained)
 			}
 		}
@@ -150,7 +150,7 @@ func (p *pump) run() {
 // closed.
 func (p *pump) read(buf []byte) (n int, err error) {
 	n, err = p.r.Read(buf)
-	if !p.tty || !errors.Is(err, unix.EIO) || p.settled() {
+	if !p.tty || !errors.Is(err, unix.EIO) || p.isDrained() {
 		return n, err
 	}
 	conn, err := p.r.SyscallConn()
@@ -174,8 +174,8 @@ func (p *pump) read(buf []byte) (n int, err error) {
 	return max(0, n), inner
 }
 
-// settled reports whether settle's request is done.
-func (p *pump) settled() bool {
+// isDrained reports whether the pipe was emptied for drain.
+func (p *pump) isDrained() bool {
 	select {
 	case <-p.drained:
 		return true
@@ -201,9 +201,9 @@ func (p *pump) recycle(buf []byte) {
 	}
 }
 
-// empty reads the pipe until it is empty, or up to a pipe's capacity: further output was
+// readRest reads the pipe until it is empty, or up to a pipe's capacity: further output was
 // written by other processes after the child's end.
-func (p *pump) empty(buf []byte) {
+func (p *pump) readRest(buf []byte) {
 	conn, err := p.r.SyscallConn()
 	if err != nil {
 		return
@@ -220,13 +220,13 @@ func (p *pump) empty(buf []byte) {
 		if err != nil || n <= 0 {
 			return
 		}
-		p.took(buf[:n])
+		p.forward(buf[:n])
 		total += n
 	}
 }
 
-// took passes on output.
-func (p *pump) took(b []byte) {
+// forward passes output to the filler, or to the sink and the writer.
+func (p *pump) forward(b []byte) {
 	if len(b) == 0 {
 		return
 	}
@@ -241,14 +241,14 @@ func (p *pump) took(b []byte) {
 		return
 	}
 	if _, err := p.to.Write(b); err != nil {
-		p.to = nil // the child must be able to go on
+		p.to = nil // the child must not block
 	}
 }
 
-// settle waits until the output that the child has written was passed on, however busy
+// drain waits until the output that the child has written was forwarded, however busy
 // the machine is. It waits at most drainWait for a blocked writer, which must not hide
 // the child's end. It may be called once.
-func (p *pump) settle() {
+func (p *pump) drain() {
 	if err := p.r.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return // the pipe has ended
 	}

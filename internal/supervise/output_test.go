@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// failing is a writer that takes so many writes.
+// failing is a writer that fails after a number of writes.
 type failing struct{ left int }
 
 func (f *failing) Write(b []byte) (int, error) {
@@ -23,7 +23,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// blocking is a writer that waits.
+// blocking is a writer that blocks until the channel is closed.
 type blocking chan struct{}
 
 func (b blocking) Write(p []byte) (int, error) {
@@ -83,7 +83,7 @@ func openText(t *testing.T, text string) *os.File {
 	return f
 }
 
-// All that a child wrote is there at Done, however much it is.
+// At Done, all output of the child was forwarded, however much it is.
 func TestOutputComplete(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -108,7 +108,7 @@ func TestOutputWriterFails(t *testing.T) {
 	}
 }
 
-// slow is a writer that takes its time.
+// slow is a writer whose writes take some time.
 type slow struct{ output }
 
 func (s *slow) Write(p []byte) (int, error) {
@@ -116,8 +116,8 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.output.Write(p)
 }
 
-// All is there at Done also when it takes longer than a writer that blocks is
-// waited for.
+// At Done, all output was forwarded, even if that takes longer than Done waits for a blocked
+// writer.
 func TestOutputWriterIsSlow(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -137,8 +137,7 @@ func TestOutputWriterBlocks(t *testing.T) {
 	wait(t, c)
 }
 
-// TestPipeHolder wants Done and Close not to wait for a process that holds the pipe,
-// even if no signal reaches it.
+// Done and Close do not wait for a process that holds the pipe, even if no signal reaches it.
 func TestPipeHolder(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -214,7 +213,7 @@ func TestLogFile(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
 	path := filepath.Join(t.TempDir(), "log")
-	// Two children share it, and write 6 MiB each.
+	// Two children share the log, and write 6 MiB each.
 	var kids []*Child
 	for range 2 {
 		kids = append(kids, start(t, g, Spec{Path: "head", Args: []string{"-c", "6291456", "/dev/zero"}, LogPath: path}))
@@ -248,7 +247,7 @@ func TestLogFileOnAFullDisk(t *testing.T) {
 		}
 	}
 	if fi, err := os.Stat("/dev/full"); err != nil || fi.Mode().IsRegular() {
-		t.Fatalf("/dev/full is not what it was: %v", err)
+		t.Fatalf("/dev/full was replaced: %v", err)
 	}
 }
 

@@ -43,12 +43,12 @@ func readProcess(pid int) (process, error) {
 	name := append(strconv.AppendInt(append(path[:0], "/proc/"...), int64(pid), 10), "/stat"...)
 	fd, err := unix.Open(string(name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return process{}, goneOr(name, err)
+		return process{}, readError(name, err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	n, err := unix.Read(fd, buf[:])
 	if err != nil {
-		return process{}, goneOr(name, err)
+		return process{}, readError(name, err)
 	}
 	p, ok := parseStat(pid, buf[:n])
 	if !ok {
@@ -57,7 +57,7 @@ func readProcess(pid int) (process, error) {
 	return p, nil
 }
 
-func goneOr(path []byte, err error) error {
+func readError(path []byte, err error) error {
 	if err == unix.ENOENT || err == unix.ESRCH {
 		return errGone
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reapWait is how long other code of this program has to wait for an ended process.
+// reapWait is the time that other code of this program has to call wait for an ended process.
 const reapWait = 500 * time.Millisecond
 
 // Reap waits for orphans that the kernel made children of this program, until ctx ends.
@@ -28,22 +28,22 @@ func Reap(ctx context.Context) error {
 	t := time.NewTimer(0) // processes may have ended before
 	defer t.Stop()
 	var r reaper
-	looking := true // the timer runs
+	scheduled := true // the timer runs
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ended:
-			if !looking { // one look serves a burst of ends
-				looking = true
+			if !scheduled { // one search serves a burst of ends
+				scheduled = true
 				t.Reset(reapWait / 2)
 			}
 		case <-t.C:
-			more, err := r.look()
+			more, err := r.search()
 			if err != nil {
 				return fmt.Errorf("reap: %w", err)
 			}
-			if looking = more; more {
+			if scheduled = more; more {
 				t.Reset(reapWait)
 			}
 		}
@@ -55,8 +55,8 @@ type reaper struct {
 	seen map[int]process
 }
 
-// look waits for orphans that it saw before. It reports whether there are others.
-func (r *reaper) look() (more bool, err error) {
+// search waits for orphans that it saw before. It reports whether there are others.
+func (r *reaper) search() (more bool, err error) {
 	now, err := orphans()
 	if err != nil {
 		return false, err
@@ -74,7 +74,7 @@ func (r *reaper) look() (more bool, err error) {
 // orphans returns the ended children of this program that do not belong to a group. An
 // empty result is nil.
 func orphans() (map[int]process, error) {
-	// This cheap call finds that there are none in nearly every case.
+	// In nearly every case this cheap call shows that there are none.
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err == unix.ECHILD || err == nil && info.Signo == 0 {

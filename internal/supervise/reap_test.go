@@ -7,7 +7,7 @@ import (
 
 func TestReap(t *testing.T) {
 	t.Parallel()
-	// Another program does it: orphans would go to all tests here.
+	// Another program runs the test, because here the orphans of all tests would be mixed.
 	if out, err := role(t, "reaper").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -93,19 +93,19 @@ func (rf *recordFile) close(remove bool) error {
 	return errors.Join(err, rf.f.Close())
 }
 
-// errAlive says that the program that wrote a record runs.
+// errAlive says that the program that wrote a record still runs.
 var errAlive = errors.New("its program is alive")
 
-// takeRecord locks and reads the record of a dead program. It returns an empty record if
+// lockRecord locks and reads the record of a dead program. It returns an empty record if
 // the file holds no token, because its writer was killed before the write.
-func takeRecord(path string) (*recordFile, record, error) {
+func lockRecord(path string) (*recordFile, record, error) {
 	// The record names processes to kill, so only this user may have written it.
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, record{}, err
 	}
 	rf := &recordFile{path: path, f: f}
-	r, err := rf.take()
+	r, err := rf.lockAndRead()
 	if err != nil {
 		_ = f.Close()
 		return nil, record{}, err
@@ -113,7 +113,7 @@ func takeRecord(path string) (*recordFile, record, error) {
 	return rf, r, nil
 }
 
-func (rf *recordFile) take() (record, error) {
+func (rf *recordFile) lockAndRead() (record, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(rf.f.Fd()), &st); err != nil {
 		return record{}, err

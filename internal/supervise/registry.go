@@ -75,7 +75,7 @@ func (r *registry) number() uint64 {
 }
 
 // born registers a child that was just forked.
-func (r *registry) born(c *Child) {
+func (r *registry) addChild(c *Child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unreaped == nil {
@@ -85,7 +85,7 @@ func (r *registry) born(c *Child) {
 }
 
 // reaped forgets a child. A new child may already have its process id.
-func (r *registry) reaped(c *Child) {
+func (r *registry) removeChild(c *Child) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unreaped[c.pid] == c {

@@ -49,7 +49,7 @@ type taskLimits struct {
 
 var readTaskLimits = sync.OnceValue(func() (l taskLimits) {
 	var limit unix.Rlimit
-	// The kernel exempts the first user, whatever its capabilities are.
+	// The kernel exempts root of the first user namespace, whatever its capabilities are.
 	if os.Getuid() != 0 && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &limit) == nil && limit.Cur < math.MaxInt32 {
 		l.user = limit.Cur
 	}
@@ -81,9 +81,9 @@ func checkRoom() error {
 // childTasks returns the part of a limit that children may use.
 func childTasks(limit uint64) uint64 { return limit - min(reservedTasks, limit/2) }
 
-// boundTasks lowers the limit of processes of a child, and of processes that it has
+// limitTasks lowers the limit of processes of a child, and of processes that it has
 // started, below this program's.
-func boundTasks(pid int) {
+func limitTasks(pid int) {
 	l := readTaskLimits()
 	if l.user == 0 {
 		return

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	killWait = 5 * time.Second        // for processes to end after SIGKILL
-	lookWait = 100 * time.Millisecond // between two searches
+	killWait   = 5 * time.Second        // for processes to end after SIGKILL
+	searchWait = 100 * time.Millisecond // between two searches for processes
 
-	// lookTries is the number of searches in a row without a result that end the
-	// roundup, even if none is sure: while other processes come and go, no search is.
-	lookTries = 20
+	// searchTries is the number of consecutive searches without a result that end the
+	// roundup, even if none of them is sure. While other processes start and end, no
+	// search is sure.
+	searchTries = 20
 
 	execWait = 5 * time.Millisecond // for processes that execute another program
 )
@@ -65,13 +66,13 @@ type roundup struct {
 	spare   func(process, map[int]process) bool
 
 	found  map[int]*target // running processes, by id
-	dead   map[int]process // processes that had ended by the end of the last look, by id
+	dead   map[int]process // processes that had ended by the end of the last search, by id
 	termed bool            // the leaders' groups got SIGTERM
 	ended  int
 
-	// partial are the environments that this look could read in part only, and before is
-	// the previous look's partial. execs are the processes that may be executing another
-	// program: their partial environments have changed since the previous look.
+	// partial are the environments that this search could read in part only, and before is
+	// the previous search's partial. execs are the processes that may be executing another
+	// program: their partial environments have changed since the previous search.
 	partial, before map[int]environState
 	execs           map[int]bool
 }
@@ -103,12 +104,12 @@ func (r *roundup) end(ctx context.Context, grace time.Duration) error {
 	defer r.close()
 	sig, until := syscall.SIGTERM, time.Now().Add(grace)
 	for unsure := 0; ; {
-		sure, err := r.look()
+		sure, err := r.search()
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
 		if len(r.found) == 0 {
-			if unsure++; sure || unsure == lookTries {
+			if unsure++; sure || unsure == searchTries {
 				return nil
 			}
 			if len(r.execs) > 0 {
@@ -149,15 +150,15 @@ func (q *target) close() {
 	}
 }
 
-// look updates found. sure reports that it has found all processes: no process ended
+// search updates found. sure reports that it has found all processes: no process ended
 // meanwhile, which could have started one after the listing, and none is executing
 // another program.
-func (r *roundup) look() (sure bool, err error) {
+func (r *roundup) search() (sure bool, err error) {
 	all, missed, err := processes()
 	if err != nil {
 		return false, err
 	}
-	sure = r.bury(all, missed)
+	sure = r.updateDead(all, missed)
 	for pid, q := range r.found {
 		if p, ok := all[pid]; !ok || !p.same(q.process) || p.gone() {
 			q.close()
@@ -169,7 +170,7 @@ func (r *roundup) look() (sure bool, err error) {
 		if r.found[pid] != nil {
 			continue
 		}
-		q := r.catch(all[pid], all)
+		q := r.openTarget(all[pid], all)
 		if q == nil {
 			sure = false
 			continue
@@ -179,14 +180,14 @@ func (r *roundup) look() (sure bool, err error) {
 	return sure && len(r.execs) == 0, nil
 }
 
-// bury updates dead, and reports whether all ended processes had ended before this look.
+// updateDead updates dead, and reports whether all ended processes had ended before this search.
 // missed are the ids of processes that ended before they could be read.
-func (r *roundup) bury(all map[int]process, missed []int) (before bool) {
+func (r *roundup) updateDead(all map[int]process, missed []int) (before bool) {
 	known := func(pid int) bool { q := r.found[pid]; return q != nil && q.over }
 	before = !slices.ContainsFunc(missed, func(pid int) bool { return !known(pid) })
 	dead := make(map[int]process)
 	for pid, p := range all {
-		if !p.gone() || !r.young(p) {
+		if !p.gone() || !r.isYoung(p) {
 			continue
 		}
 		dead[pid] = p
@@ -198,13 +199,13 @@ func (r *roundup) bury(all map[int]process, missed []int) (before bool) {
 	return before
 }
 
-// young reports whether a process is not too old to belong.
-func (r *roundup) young(p process) bool {
+// isYoung reports whether a process started late enough to belong.
+func (r *roundup) isYoung(p process) bool {
 	return slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since })
 }
 
-// members returns the ids of all processes that belong, by a tag of their own or by
-// descent.
+// members returns the ids of all processes that belong, by their own attributes (see
+// marked) or by descent.
 func (r *roundup) members(all map[int]process) map[int]bool {
 	r.before, r.partial, r.execs = r.partial, make(map[int]environState), make(map[int]bool)
 	in := make(map[int]bool)
@@ -245,19 +246,19 @@ func (r *roundup) spared(p process, all map[int]process) bool {
 
 // marked reports whether a process belongs by its own attributes.
 func (r *roundup) marked(p process) bool {
-	return r.leads(p) || r.tagged(p)
+	return r.hasLeader(p) || r.tagged(p)
 }
 
-// leads reports whether a process is one of the leaders, or in the process group or
+// hasLeader reports whether a process is one of the leaders, or in the process group or
 // session of one.
-func (r *roundup) leads(p process) bool {
+func (r *roundup) hasLeader(p process) bool {
 	return r.leaders[p.pid] != nil || r.leaders[p.group] != nil || r.leaders[p.session] != nil
 }
 
 // tagged reports whether a process has one of the tags. It checks the age first, which
 // excludes nearly all other processes at no cost.
 func (r *roundup) tagged(p process) bool {
-	if !r.young(p) {
+	if !r.isYoung(p) {
 		return false
 	}
 	return r.hasMark(p) && ownedByUs(p.pid) || r.hasToken(p)
@@ -268,12 +269,12 @@ func (r *roundup) hasMark(p process) bool {
 		return false
 	}
 	own, groups := markOf(p.pid), readStatus(p.pid).words("Groups")
-	return slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 && p.start >= t.since && t.mark.among(own, groups) })
+	return slices.ContainsFunc(r.tags, func(t tag) bool { return t.mark != 0 && p.start >= t.since && t.mark.matches(own, groups) })
 }
 
 func (r *roundup) hasToken(p process) bool {
-	l, state, settled := lineage(p.pid)
-	if !settled {
+	l, state, certain := lineage(p.pid)
+	if !certain {
 		before, ok := r.before[p.pid]
 		r.partial[p.pid] = state
 		if !ok || state.code == 0 || state != before {
@@ -284,11 +285,11 @@ func (r *roundup) hasToken(p process) bool {
 		slices.ContainsFunc(r.tags, func(t tag) bool { return p.start >= t.since && t.in(l) })
 }
 
-// catch opens a pidfd for a process and then checks that it is the process that was
+// openTarget opens a pidfd for a process and then checks that it is the process that was
 // seen. If the id was reused before the pidfd was opened, the check fails. If it is
-// reused later, the pidfd still refers to the old process. catch returns nil in doubt;
-// the next look decides.
-func (r *roundup) catch(p process, all map[int]process) *target {
+// reused later, the pidfd still refers to the old process. openTarget returns nil if the
+// check fails, and the next search reads the process again.
+func (r *roundup) openTarget(p process, all map[int]process) *target {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch err {
 	case nil:
@@ -324,9 +325,9 @@ func (r *roundup) belongs(p process, all map[int]process) bool {
 func (r *roundup) signal(sig syscall.Signal) {
 	for _, c := range r.leaders {
 		if sig == syscall.SIGTERM {
-			deaf := c.mustHangUp() // before SIGTERM, whose handler may change the masks
+			hangUp := c.mustHangUp() // before SIGTERM, whose handler may change the masks
 			c.term()
-			if deaf {
+			if hangUp {
 				_ = c.signalGroup(syscall.SIGHUP)
 			}
 		} else {
@@ -339,7 +340,7 @@ func (r *roundup) signal(sig syscall.Signal) {
 		}
 		q.sent = sig
 		if sig == syscall.SIGTERM && r.leaders[q.group] != nil && !r.termed {
-			continue // it just got the signal with its group
+			continue // signalGroup has just sent it
 		}
 		q.signal(sig)
 		if sig == syscall.SIGTERM {
@@ -349,7 +350,7 @@ func (r *roundup) signal(sig syscall.Signal) {
 	r.termed = true
 }
 
-// signal sends a signal to one process. The next look finds a process that did not get
+// signal sends a signal to one process. The next search finds a process that did not get
 // it, so errors do not matter.
 func (q *target) signal(sig syscall.Signal) {
 	if q.fd >= 0 {
@@ -361,18 +362,18 @@ func (q *target) signal(sig syscall.Signal) {
 	}
 }
 
-// wait returns when all found processes have ended, when it is time for another look, or
+// wait returns when all found processes have ended, when it is time for another search, or
 // when it is time for SIGKILL.
 func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time) {
-	end := time.Now().Add(lookWait)
+	end := time.Now().Add(searchWait)
 	if until.Before(end) {
 		end = until
 	}
 	fds := make([]unix.PollFd, 0, len(r.found))
-	whose := make(map[int32]*target)
+	byFD := make(map[int32]*target)
 	for _, q := range r.found {
 		fds = append(fds, unix.PollFd{Fd: int32(q.fd), Events: unix.POLLIN}) // poll ignores -1
-		whose[int32(q.fd)] = q
+		byFD[int32(q.fd)] = q
 	}
 	for len(fds) > 0 {
 		left := time.Until(end)
@@ -385,7 +386,7 @@ func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time)
 		}
 		fds = slices.DeleteFunc(fds, func(f unix.PollFd) bool {
 			if f.Revents&unix.POLLIN != 0 {
-				whose[f.Fd].over = true
+				byFD[f.Fd].over = true
 			}
 			return f.Revents != 0
 		})

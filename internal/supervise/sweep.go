@@ -40,7 +40,7 @@ func Sweep(dir string, logger *slog.Logger) (ended int, err error) {
 		if !isRecordName(e.Name()) {
 			continue
 		}
-		rf, rec, err := takeRecord(filepath.Join(dir, e.Name()))
+		rf, rec, err := lockRecord(filepath.Join(dir, e.Name()))
 		switch {
 		case errors.Is(err, errAlive), errors.Is(err, os.ErrNotExist):
 			continue

@@ -25,12 +25,12 @@ func TestSweepAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	owner, f := startOwner(t, dir)
 	if n, err := Sweep(dir, nil); n != 0 || err != nil {
-		t.Fatalf("Sweep beside the living owner: %d, %v", n, err)
+		t.Fatalf("Sweep while the owner runs: %d, %v", n, err)
 	}
 	wantAlive(t, f.all()...)
 	token := recordIn(t, dir).Token
 
-	// None of these is the owner's, however much it looks like it.
+	// These processes resemble the owner's, but none of them belongs to its group.
 	alike := []int{
 		foreign(t, GroupVariable+"="+token[:31]+"x"),
 		foreign(t, GroupVariable+"=x"+token+".1"),
@@ -97,7 +97,7 @@ func leave(t *testing.T, dir string, r record) string {
 	return rf.path
 }
 
-func TestSweepSparesWhoIsOlder(t *testing.T) {
+func TestSweepSparesOlderProcesses(t *testing.T) {
 	t.Parallel()
 	dir, token := t.TempDir(), newToken()
 	older := foreign(t, GroupVariable+"="+token+".1")
@@ -125,9 +125,9 @@ func TestSweepSparesWhoIsOlder(t *testing.T) {
 	wantGone(t, older)
 }
 
-func TestSweepSparesOurOwn(t *testing.T) {
+func TestSweepSparesOwnProcesses(t *testing.T) {
 	t.Parallel()
-	// This program was started from within what a dead one has left.
+	// As if a process that a dead program left had started this program.
 	dir, dead := t.TempDir(), newToken()
 	since, err := ticks()
 	if err != nil {
@@ -176,7 +176,7 @@ func TestSweepOddDirectories(t *testing.T) {
 		t.Errorf("odd records: %d, %v", n, err)
 	}
 	if !there(unrelated) || there(empty) || there(other) {
-		t.Errorf("left: unrelated %v, empty %v, misnamed %v, want the first alone", there(unrelated), there(empty), there(other))
+		t.Errorf("left: unrelated %v, empty %v, misnamed %v, want only the first", there(unrelated), there(empty), there(other))
 	}
 	open := write(token+recordSuffix, `{"token":"`+token+`","since":0,"boot":"`+bootID()+`"}`, 0o666)
 	link := filepath.Join(dir, newToken()+recordSuffix)
@@ -189,9 +189,9 @@ func TestSweepOddDirectories(t *testing.T) {
 	wantAlive(t, victim)
 }
 
-// The record is in place and locked, or not there: a sweep beside many new
-// groups takes none of theirs.
-func TestSweepBesideNewGroups(t *testing.T) {
+// A sweep that runs while groups start removes none of their records: a record is locked
+// before Sweep can read it.
+func TestSweepDuringNewGroups(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	stop := make(chan struct{})
@@ -231,8 +231,8 @@ func TestSweepBesideNewGroups(t *testing.T) {
 	}
 }
 
-// Numbers are reused: a process seen under one is not ended if another has it.
-func TestCatchChecksWhoItIs(t *testing.T) {
+// Process ids are reused: openTarget refuses a process that is not the one that was seen.
+func TestOpenTargetChecksIdentity(t *testing.T) {
 	t.Parallel()
 	token := newToken()
 	pid := foreign(t, GroupVariable+"="+token+".1")
@@ -241,17 +241,17 @@ func TestCatchChecksWhoItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &roundup{tags: []tag{{text: token}}, found: map[int]*target{}}
-	q := r.catch(all[pid], all)
+	q := r.openTarget(all[pid], all)
 	if q == nil {
-		t.Fatal("a member was not caught")
+		t.Fatal("no target for a member")
 	}
 	q.close()
 	seen := all[pid]
 	seen.start--
-	if q := r.catch(seen, all); q != nil {
-		t.Error("caught a process that is not the one which was seen")
+	if q := r.openTarget(seen, all); q != nil {
+		t.Error("a target for a process that is not the one that was seen")
 	}
-	// And without pidfds the check comes with the signal.
+	// Without pidfds, the signal makes the check.
 	(&target{process: seen, fd: -1}).signal(unix.SIGKILL)
 	wantAlive(t, pid)
 	(&target{process: all[pid], fd: -1}).signal(unix.SIGKILL)

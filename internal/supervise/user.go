@@ -99,9 +99,9 @@ func (u User) Reach(path string) error {
 		if err != nil {
 			return nil //nolint:nilerr // as above
 		}
-		may, verb := u.may(at, info, 0o1), "enter"
+		may, verb := u.permitted(at, info, 0o1), "enter"
 		if !info.IsDir() {
-			may, verb = may || u.may(at, info, 0o4), "read"
+			may, verb = may || u.permitted(at, info, 0o4), "read"
 		}
 		if !may {
 			err := fmt.Errorf("user %.40q may not %s %s (%w)", u.Name, verb, at, fs.ErrPermission)
@@ -181,9 +181,9 @@ func (u User) canRename(dir os.FileInfo) bool {
 	return dir.Mode()&os.ModeSticky == 0 && dir.Mode()&need != 0
 }
 
-// may reports whether the mode of a file gives the user the right of the bit need. A
+// permitted reports whether the mode of a file gives the user the right of the bit need. A
 // file with an access control list (acl(5)) is assumed to give it.
-func (u User) may(path string, info fs.FileInfo, need fs.FileMode) bool {
+func (u User) permitted(path string, info fs.FileInfo, need fs.FileMode) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return true

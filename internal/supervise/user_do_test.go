@@ -14,12 +14,11 @@ import (
 	"time"
 )
 
-// TestDo does work as another user while this program's other threads go on as
-// root.
+// Do works as another user while the other threads of this program remain root.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)
-	dir := entered(t)
+	dir := openTempDir(t)
 	secret, theirs := filepath.Join(dir, "secret"), filepath.Join(dir, "theirs")
 	closed := filepath.Join(dir, "closed")
 	err := errors.Join(os.WriteFile(secret, []byte("root's"), 0o600), os.Mkdir(closed, 0o700), os.Mkdir(theirs, 0o700),
@@ -29,7 +28,7 @@ func TestDo(t *testing.T) {
 	}
 	var others sync.WaitGroup
 	stop := make(chan struct{})
-	for range 4 { // which the runtime may run on any thread that it has
+	for range 4 { // the runtime may run these goroutines on any of its threads
 		others.Go(func() {
 			for {
 				if _, err := os.ReadFile(secret); err != nil {
@@ -80,8 +79,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestDoEnds: an error and a panic come back to the caller, and no thread is kept
-// that has the user's rights.
+// Do returns the error and repeats the panic of its function, and keeps no thread with the
+// rights of the user.
 func TestDoEnds(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherUser returns another user. Only root may run programs as that.
+// otherUser returns another user. It skips the test unless this program is root.
 func otherUser(t *testing.T) User {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -25,8 +25,8 @@ func otherUser(t *testing.T) User {
 	return u
 }
 
-// entered returns a folder that all users may enter, unlike t.TempDir.
-func entered(t *testing.T) string {
+// openTempDir returns a folder that all users may enter, unlike t.TempDir.
+func openTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "user") //nolint:usetesting // see above
 	if err != nil {
@@ -43,7 +43,7 @@ func entered(t *testing.T) string {
 func TestReach(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)
-	dir := entered(t)
+	dir := openTempDir(t)
 	file := func(path string, folder, mode fs.FileMode) string {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -85,15 +85,15 @@ func TestReach(t *testing.T) {
 		}
 	}
 	if err := u.CanStart("/bin/sh", []string{closed}); err == nil {
-		t.Error("the script of an interpreter was not looked at")
+		t.Error("CanStart did not check the script of an interpreter")
 	}
 	if err := errors.Join(u.CanStart("/bin/sh", []string{"-c", closed}), u.Reach(filepath.Join(dir, "absent")), User{}.Reach(closed)); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestCheckNotReplaceable has a file and links in directories that the user can change and that
-// the user cannot change.
+// TestCheckNotReplaceable checks a file and links in directories that the user can change, and
+// in directories that the user cannot change.
 func TestCheckNotReplaceable(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)
@@ -122,8 +122,8 @@ func TestCheckNotReplaceable(t *testing.T) {
 	}
 }
 
-// Another user's child is in a session of its own, so that /dev/tty is not this
-// program's terminal, into which it could type.
+// A child of another user leads a new session. Its /dev/tty is not the terminal of this
+// program, into which it could type.
 func TestUserTerminal(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)

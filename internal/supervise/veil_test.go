@@ -20,7 +20,7 @@ type mmMap struct {
 }
 
 // playVeil moves the bounds of this process's environment (PR_SET_MM_MAP in prctl(2)):
-// to more memory than there is behind them, or to 1 GiB. Then it waits to be killed.
+// beyond the mapped memory, or to 1 GiB. Then it waits to be killed.
 func playVeil() error {
 	mapped, length := 4096, uint64(8192)
 	if os.Getenv("SUPERVISE_TEST_VEIL") == "huge" {
@@ -55,8 +55,8 @@ func playVeil() error {
 	select {}
 }
 
-// TestVeiledEnvironment looks for processes while many, which do not belong to a child,
-// have environments that can be read in part only. Each of them is in doubt in one look.
+// TestVeiledEnvironment searches for processes while the environments of many other processes
+// can be read in part only. Each of them may belong in the first search only.
 func TestVeiledEnvironment(t *testing.T) {
 	t.Parallel()
 	g := newTestGroup(t, GroupConfig{})
@@ -79,17 +79,17 @@ func TestVeiledEnvironment(t *testing.T) {
 	r := &roundup{tags: []tag{tree.tag()}, found: make(map[int]*target)}
 	defer r.close()
 	for n := range 3 {
-		if _, err := r.look(); err != nil {
+		if _, err := r.search(); err != nil {
 			t.Fatal(err)
 		}
-		doubts := 0
+		partial := 0
 		for pid := range r.execs {
 			if veiled[pid] {
-				doubts++
+				partial++
 			}
 		}
-		if want := map[bool]int{true: len(veiled)}[n == 0]; doubts != want {
-			t.Errorf("look %d doubts %d of the processes, want %d", n+1, doubts, want)
+		if want := map[bool]int{true: len(veiled)}[n == 0]; partial != want {
+			t.Errorf("search %d: %d processes may belong, want %d", n+1, partial, want)
 		}
 	}
 	if err := tree.Stop(t.Context()); err != nil {
@@ -113,8 +113,8 @@ func TestHugeEnvironment(t *testing.T) {
 	ready.await(t, "ready")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if v, _, settled := lineage(cmd.Process.Pid); v != "" || !settled {
-		t.Errorf("lineage = %q, settled: %v", v, settled)
+	if v, _, certain := lineage(cmd.Process.Pid); v != "" || !certain {
+		t.Errorf("lineage = %q, certain: %v", v, certain)
 	}
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 {
