@@ -26,6 +26,15 @@ type EventsOutput struct {
 	Cache       string `header:"Cache-Control"`
 	Buffering   string `header:"X-Accel-Buffering"`
 	Body        func(huma.Context)
+
+	discard func() // frees what Body would use; nil: nothing
+}
+
+// Discard implements discarder.
+func (out *EventsOutput) Discard() {
+	if out.discard != nil {
+		out.discard()
+	}
 }
 
 // Heartbeat is how often an event stream that has nothing to tell says so, for

@@ -98,7 +98,7 @@ func AnswerFeed[B any](a *API, f Feed[B]) *EventsOutput {
 		tracker = &FlushTracker{Sent: f.Sent}
 	}
 	return &EventsOutput{
-		ContentType: EventStream, Cache: StreamCache, Buffering: "no",
+		ContentType: EventStream, Cache: StreamCache, Buffering: "no", discard: f.Close,
 		Body: func(ctx huma.Context) {
 			r := RequestOf(ctx)
 			if f.Open != nil && r.Method() != fiber.MethodHead {

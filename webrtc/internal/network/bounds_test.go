@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/pion/rtcp"
 	"github.com/pion/stun/v4"
@@ -72,6 +73,26 @@ func TestRefusedSenders(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDataRate: SCTP answers what it receives without a bound, so packets of DTLS have one.
+// Others do not count.
+func TestDataRate(t *testing.T) {
+	t.Parallel()
+	const size = 1000
+	dtls, media := append([]byte{23}, make([]byte, size-1)...), append([]byte{0x80, 96}, make([]byte, size-2)...)
+	s, begun, got := new(senders), time.Now(), 0
+	for range 1000 {
+		if s.admit(dtls) {
+			got++
+		}
+		if !s.admit(media) || !s.admit(make([]byte, 20)) {
+			t.Fatal("a packet of media or STUN was refused")
+		}
+	}
+	if most := (dataBurst + int(time.Since(begun).Seconds()*dataRate)) / size; got < dataBurst/size || got > most {
+		t.Errorf("%d packets of DTLS were admitted, want %d to %d", got, dataBurst/size, most)
 	}
 }
 

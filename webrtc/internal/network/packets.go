@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -18,6 +20,11 @@ const (
 	// mostSenders is how many sources a viewer's RTCP packets may have (SSRCs of
 	// senders). Browsers have one or two. Pion keeps each until the connection ends.
 	mostSenders = 32
+	// dataRate is how many bytes of DTLS a connection may receive a second, and dataBurst how
+	// many at a time. A pointer that moves 120 times a second makes 10 kB. SCTP can answer
+	// 8 bytes with a packet, and keeps its answers without a bound.
+	dataRate  = 16 << 10
+	dataBurst = 64 << 10
 )
 
 type packet struct {
@@ -66,17 +73,28 @@ func (*inbox) SetReadDeadline(time.Time) error { return nil }
 
 func (*inbox) SetWriteDeadline(time.Time) error { return nil }
 
-// senders holds the sources of the RTCP packets that a viewer's connection received.
+// senders bounds what a viewer's connection receives. It holds the sources of the RTCP
+// packets.
 type senders struct {
 	mu    sync.Mutex
 	known []uint32
+	data  *rate.Limiter // of DTLS; nil: nothing was received
 }
 
 // admit reports whether the connection may get a packet. It rejects RTCP packets of
-// further sources once there are mostSenders. It does not end the viewer, because the
+// further sources once there are mostSenders, and packets of DTLS beyond dataRate, which
+// carry the data channels and are sent again. It does not end the viewer, because the
 // packet is not authenticated yet and may be forged.
 func (s *senders) admit(packet []byte) bool {
 	const header = 8
+	if isDTLS(packet) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.data == nil {
+			s.data = rate.NewLimiter(dataRate, dataBurst)
+		}
+		return s.data.AllowN(time.Now(), len(packet))
+	}
 	// RFC 7983, section 7, and RFC 5761, section 4.
 	if len(packet) < header || packet[0]>>6 != 2 || packet[1] < 192 || packet[1] > 223 {
 		return true
@@ -93,3 +111,6 @@ func (s *senders) admit(packet []byte) bool {
 	s.known = append(s.known, ssrc)
 	return true
 }
+
+// isDTLS reports whether a packet is one of DTLS (RFC 7983, section 7).
+func isDTLS(packet []byte) bool { return len(packet) > 0 && packet[0] >= 20 && packet[0] <= 63 }

@@ -227,7 +227,8 @@ const (
 	// tcpQueue is how many bytes may wait for a viewer's TCP connection. Pictures block
 	// when it is full, and are skipped later. What waits is shown late.
 	tcpQueue = 64 << 10
-	// tcpReserve is how many more bytes may wait if they keep the connection alive.
+	// tcpReserve is how many more bytes may wait if they keep the connection alive, and half
+	// of it how many more bytes of data channels.
 	tcpReserve = 8 << 10
 	// tcpStalled is the time without progress after which packets are discarded.
 	tcpStalled = 2 * time.Second
@@ -269,16 +270,19 @@ func (c *tcpConn) close() {
 }
 
 // send queues a packet. If the queue is full, it blocks for up to tcpStalled and then
-// discards the packet. It discards STUN messages immediately. It returns false if the
-// connection is closed.
+// discards the packet. It discards messages of STUN and DTLS immediately, which their senders
+// send again. It returns false if the connection is closed.
 func (c *tcpConn) send(b []byte) bool {
 	if len(b) == 0 || len(b) > maxPacket {
 		return true
 	}
 	most := tcpQueue
-	vital := b[0] < 4 // STUN (RFC 7983)
-	if vital {
-		most += tcpReserve
+	waits := true
+	switch {
+	case b[0] < 4: // STUN (RFC 7983)
+		most, waits = most+tcpReserve, false
+	case isDTLS(b):
+		most, waits = most+tcpReserve/2, false
 	}
 	for {
 		c.mu.Lock()
@@ -301,7 +305,7 @@ func (c *tcpConn) send(b []byte) bool {
 		}
 		room := c.room
 		c.mu.Unlock()
-		if vital || patience <= 0 {
+		if !waits || patience <= 0 {
 			return true
 		}
 		if open := c.await(room, patience); !open {
