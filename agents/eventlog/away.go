@@ -6,30 +6,31 @@ import (
 	"sync/atomic"
 )
 
-// absences records when the database is away. The writer sets it. Any goroutine may
-// read it.
+// absences records whether the database can be reached. The writer changes it. Any goroutine
+// may read it.
 type absences struct{ now atomic.Pointer[absence] }
 
-// absence is the present absence, or the next one.
+// absence is a period in which the database cannot be reached. absences.now is the present
+// one or, while the database can be reached, the next one.
 type absence struct {
-	begun chan struct{} // closed when the database went away
-	err   error         // why; set before that
+	begun chan struct{} // closed when the absence begins
+	err   error         // the reason; set before begun is closed
 }
 
-func (a *absences) back() {
+func (a *absences) end() {
 	if now := a.now.Load(); now == nil || now.err != nil {
 		a.now.Store(&absence{begun: make(chan struct{})})
 	}
 }
 
-func (a *absences) gone(err error) {
+func (a *absences) begin(err error) {
 	if now := a.now.Load(); now.err == nil {
 		now.err = err
 		close(now.begun)
 	}
 }
 
-// why returns the reason if the database is away, else nil.
+// why returns the reason if the absence has begun, else nil.
 func (a *absence) why() error {
 	select {
 	case <-a.begun:
@@ -39,8 +40,8 @@ func (a *absence) why() error {
 	}
 }
 
-// UncertainError is the [ErrUncertain] of [Log.TryCommit]. The function given to
-// TryCommit may still be called.
+// UncertainError is the form of [ErrUncertain] that [Log.TryCommit] returns. The function
+// given to TryCommit may still be called.
 type UncertainError struct {
 	log *Log
 	job *job
@@ -59,7 +60,7 @@ func (e *UncertainError) Wait(ctx context.Context) error {
 	select {
 	case <-e.job.done:
 		return e.job.err
-	case <-e.log.written: // the writer has left nothing open
+	case <-e.log.written: // the writer has finished all jobs
 		<-e.job.done
 		return e.job.err
 	case <-ctx.Done():

@@ -6,30 +6,30 @@ import (
 	"testing"
 )
 
-// leaving is a shared database that is unavailable for a while.
-type leaving struct {
+// unavailableDB is a shared database that cannot be reached at first.
+type unavailableDB struct {
 	backend
 
-	log     *Log
-	left    int   // times that it is still away
-	visible error // why the database is away, when a commit is visible
+	log      *Log
+	failures int   // how many calls of begin still fail
+	visible  error // the absence that a caller sees when the commit is visible
 }
 
-func (l *leaving) shared() bool { return true }
+func (l *unavailableDB) shared() bool { return true }
 
-func (l *leaving) begin(ctx context.Context) (transaction, error) {
-	if l.left > 0 {
-		l.left--
+func (l *unavailableDB) begin(ctx context.Context) (transaction, error) {
+	if l.failures > 0 {
+		l.failures--
 		return nil, ErrUnavailable
 	}
 	tx, err := l.backend.begin(ctx)
-	return returned{tx, l}, err
+	return observedTx{tx, l}, err
 }
 
-type returned struct {
+type observedTx struct {
 	transaction
 
-	db *leaving
+	db *unavailableDB
 }
 
 func (r returned) commit(ctx context.Context) error {
@@ -38,15 +38,15 @@ func (r returned) commit(ctx context.Context) error {
 	return err
 }
 
-// TestBackBeforeItIsSeen: when the first commit after an absence of the database is visible,
+// TestAbsenceEndsBeforeCommitIsVisible: when the first commit after an absence of the database is visible,
 // the absence has ended.
-func TestBackBeforeItIsSeen(t *testing.T) {
+func TestAbsenceEndsBeforeCommitIsVisible(t *testing.T) {
 	t.Parallel()
 	l, err := Open(t.Context(), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := &leaving{backend: l.db, log: l, left: 3}
+	db := &unavailableDB{backend: l.db, log: l, failures: 3}
 	l.db = db
 	if err := l.Commit(t.Context(), func(tx *Tx) error {
 		_, err := tx.Append(Event{Stream: "s", Payload: []byte("x")})

@@ -12,14 +12,14 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-func appending(payload string) func(*eventlog.Tx) error {
+func appendEvent(payload string) func(*eventlog.Tx) error {
 	return func(tx *eventlog.Tx) error {
 		_, err := tx.Append(eventlog.Event{Stream: "s", Payload: []byte(payload)})
 		return err
 	}
 }
 
-func said(t *testing.T, l *eventlog.Log) string {
+func payloads(t *testing.T, l *eventlog.Log) string {
 	t.Helper()
 	var got []string
 	for _, e := range readAll(t, l, "s") {
@@ -34,18 +34,18 @@ func TestTryCommit(t *testing.T) {
 	c := testpostgres.Shared(t)
 	p := c.Proxy(t)
 	l := open(t, eventlog.Config{DSN: p.Through(c.Schema(t))})
-	must(t, l.TryCommit(t.Context(), appending("first")))
+	must(t, l.TryCommit(t.Context(), appendEvent("first")))
 	p.Refuse()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := l.Commit(bounded(t), appending("patient")); err != nil {
+		if err := l.Commit(bounded(t), appendEvent("patient")); err != nil {
 			t.Error(err)
 		}
 	})
 	begun := time.Now()
 	for range 50 {
 		wg.Go(func() {
-			if err := l.TryCommit(bounded(t), appending("never")); !errors.Is(err, eventlog.ErrUnavailable) {
+			if err := l.TryCommit(bounded(t), appendEvent("never")); !errors.Is(err, eventlog.ErrUnavailable) {
 				t.Errorf("TryCommit = %v", err)
 			}
 		})
@@ -56,13 +56,13 @@ func TestTryCommit(t *testing.T) {
 		}
 		return nil
 	})
-	if err := l.TryCommit(bounded(t), appending("never")); !errors.Is(err, eventlog.ErrUnavailable) {
+	if err := l.TryCommit(bounded(t), appendEvent("never")); !errors.Is(err, eventlog.ErrUnavailable) {
 		t.Errorf("TryCommit = %v", err)
 	}
 	p.Accept()
 	wg.Wait()
-	must(t, l.TryCommit(t.Context(), appending("last")))
-	if got := said(t, l); got != "first patient last" {
+	must(t, l.TryCommit(t.Context(), appendEvent("last")))
+	if got := payloads(t, l); got != "first patient last" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -77,10 +77,10 @@ func TestUncertain(t *testing.T) {
 			c := testpostgres.Shared(t)
 			p := c.Proxy(t)
 			l := open(t, eventlog.Config{DSN: p.Through(c.Schema(t))})
-			must(t, l.TryCommit(t.Context(), appending("first")))
+			must(t, l.TryCommit(t.Context(), appendEvent("first")))
 			p.RefuseNew()
 			p.CutNext(cut)
-			err := l.TryCommit(bounded(t), appending("open"))
+			err := l.TryCommit(bounded(t), appendEvent("open"))
 			doubt := new(eventlog.UncertainError)
 			if !errors.As(err, &doubt) || !errors.Is(err, eventlog.ErrUncertain) {
 				t.Fatalf("TryCommit = %v", err)
@@ -90,15 +90,15 @@ func TestUncertain(t *testing.T) {
 			if err := doubt.Wait(short); !errors.Is(err, eventlog.ErrUncertain) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Wait = %v", err)
 			}
-			if err := l.TryCommit(bounded(t), appending("never")); !errors.Is(err, eventlog.ErrUnavailable) {
+			if err := l.TryCommit(bounded(t), appendEvent("never")); !errors.Is(err, eventlog.ErrUnavailable) {
 				t.Errorf("TryCommit = %v", err)
 			}
 			p.Accept()
 			if err := doubt.Wait(bounded(t)); err != nil {
 				t.Errorf("Wait = %v", err)
 			}
-			poll(t, func() error { return l.TryCommit(t.Context(), appending("last")) })
-			if got := said(t, l); got != "first open last" {
+			poll(t, func() error { return l.TryCommit(t.Context(), appendEvent("last")) })
+			if got := payloads(t, l); got != "first open last" {
 				t.Errorf("got %s", got)
 			}
 		})

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// commitBatch is the jobs that are committed together.
+// commitBatch holds the jobs that are committed together.
 type commitBatch struct {
 	log  *Log
 	jobs []*job
-	more bool // jobs that wait may join
-	next *job // was taken from the queue and cannot join
+	open bool // queued jobs may join
+	next *job // from the queue, but cannot join; nil: none
 }
 
 const (
@@ -24,15 +24,14 @@ const (
 	reconnectMost  = time.Second
 )
 
-// commit commits the jobs, finishes each with its outcome, and is the one place
-// that retries and refuses:
+// commit commits the jobs and finishes each with its outcome. All retries are here:
 //
-//   - A job whose own function fails gets that error. The others are committed.
+//   - A job whose function fails gets that error. The others are committed.
 //   - A single job that conflicts with another server's transaction is tried again,
-//     and gets ErrBusy after maxConflicts times.
-//   - While Postgres is away, commit tries again as long as a caller waits for that.
+//     and gets ErrBusy after maxConflicts conflicts.
+//   - While Postgres cannot be reached, commit tries again as long as a caller waits for it.
 //   - An error of the database, such as ErrFull, is the outcome of all jobs.
-//   - Any other error is one job's fault: each job is committed alone.
+//   - After any other error, which one of the jobs has caused, each job is committed alone.
 func (b *commitBatch) commit(ctx context.Context) {
 	var err error
 	conflicts, absences, wait := 0, 0, reconnectFirst
@@ -52,17 +51,17 @@ func (b *commitBatch) commit(ctx context.Context) {
 				again = true
 				break
 			}
-			b.log.away.gone(err)
+			b.log.away.begin(err)
 			again = b.isAwaited() && b.pause(ctx, wait)
 			wait = min(2*wait, reconnectMost)
 		}
 	}
 	if absences > 0 {
-		b.log.away.back()
+		b.log.away.end()
 	}
-	if err != nil && len(b.jobs) > 1 && !isOfDatabase(err) {
+	if err != nil && len(b.jobs) > 1 && !isDatabaseError(err) {
 		for _, j := range b.jobs {
-			if !j.over {
+			if !j.finished {
 				(&commitBatch{log: b.log, jobs: []*job{j}}).commit(ctx)
 			}
 		}
@@ -75,19 +74,20 @@ func (b *commitBatch) commit(ctx context.Context) {
 	}
 }
 
-// isOfDatabase reports whether an error is the database's and no job's.
-func isOfDatabase(err error) bool {
+// isDatabaseError reports whether an error comes from the database and not from a job.
+func isDatabaseError(err error) bool {
 	corrupt := new(CorruptError)
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable) ||
 		errors.Is(err, ErrUncertain) || errors.As(err, &corrupt)
 }
 
-// isAwaited reports whether a caller waits for the database to come back.
+// isAwaited reports whether a caller waits until the database can be reached again.
 func (b *commitBatch) isAwaited() bool {
-	return slices.ContainsFunc(b.jobs, func(j *job) bool { return !j.over && !j.impatient && !j.left.Load() })
+	return slices.ContainsFunc(b.jobs, func(j *job) bool { return !j.finished && !j.impatient && !j.uncertain.Load() })
 }
 
-// pause lets callers leave, and reports whether others still wait.
+// pause waits. Meanwhile callers may abandon their jobs. It reports whether other callers
+// still wait, and is false if the log is being closed.
 func (b *commitBatch) pause(ctx context.Context, wait time.Duration) bool {
 	for _, j := range b.jobs {
 		j.state.CompareAndSwap(running, queued)
@@ -102,14 +102,14 @@ func (b *commitBatch) pause(ctx context.Context, wait time.Duration) bool {
 	}
 	waiting := false
 	for _, j := range b.jobs {
-		if j.state.CompareAndSwap(queued, running) && !j.over {
+		if j.state.CompareAndSwap(queued, running) && !j.finished {
 			waiting = true
 		}
 	}
 	return waiting && !closing
 }
 
-// transact does the jobs, and those that join, in one transaction of the database.
+// transact commits the jobs, and the queued jobs that join, in one transaction of the database.
 func (b *commitBatch) transact(ctx context.Context) error {
 	tx, err := b.log.db.begin(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *commitBatch) transact(ctx context.Context) error {
 	return nil
 }
 
-// fill does all of a transaction but its end.
+// fill does everything in a transaction except the commit.
 func (b *commitBatch) fill(ctx context.Context, g *group) error {
 	if alone := b.jobs[0].alone; alone != nil {
 		return alone(ctx, g.tx)
@@ -137,13 +137,13 @@ func (b *commitBatch) fill(ctx context.Context, g *group) error {
 			return err
 		}
 	}
-	for b.more && b.next == nil && len(b.jobs) < maxGroup && len(g.events) < maxGroup && g.bytes < maxGroupBytes {
-		j := b.take()
+	for b.open && b.next == nil && len(b.jobs) < maxGroup && len(g.events) < maxGroup && g.bytes < maxGroupBytes {
+		j := b.dequeue()
 		if j == nil {
 			break
 		}
 		err := b.add(ctx, g, j)
-		if errors.Is(err, errTaken) { // as the first job of the next batch it may wait
+		if errors.Is(err, errTaken) { // it may wait for the lock as the first job of the next batch
 			j.state.Store(queued)
 			b.next = j
 			break
@@ -156,15 +156,15 @@ func (b *commitBatch) fill(ctx context.Context, g *group) error {
 	if err := g.tx.exec(ctx, g.statements(), g.streams()); err != nil {
 		return err
 	}
-	// The database answers. It must not count as away when this commit is visible.
-	b.log.away.back()
+	// The database has answered, so the absence must end before this commit is visible.
+	b.log.away.end()
 	return nil
 }
 
-// add adds what a job does to the group. An error is the database's. An error of the
-// job itself is its outcome.
+// add adds the changes of a job to the group. It returns an error of the database. A job
+// whose function fails is finished with that error.
 func (b *commitBatch) add(ctx context.Context, g *group, j *job) error {
-	if j.over || j.left.Load() || j.state.Load() != running {
+	if j.finished || j.uncertain.Load() || j.state.Load() != running {
 		return nil
 	}
 	broken, err := g.add(ctx, j.f)
@@ -177,9 +177,9 @@ func (b *commitBatch) add(ctx context.Context, g *group, j *job) error {
 	return nil
 }
 
-// take returns a waiting job that can join, or nil. It yields once, because callers
-// that were just answered may be about to commit again.
-func (b *commitBatch) take() *job {
+// dequeue returns a queued job that can join, or nil. It yields once, because callers
+// whose commits have just returned may be about to commit again.
+func (b *commitBatch) dequeue() *job {
 	for yielded := false; ; {
 		select {
 		case j := <-b.log.jobs:
@@ -205,11 +205,12 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// errEnded is the error of a function that ended its goroutine.
+// errEnded reports that a job's function ended its goroutine.
 var errEnded = errors.New("the function of a commit ended its goroutine")
 
-// guarded calls f in another goroutine, which f may end, and returns its panic as an error.
-func guarded(f func() error) error {
+// callIsolated calls f in another goroutine, which f may end. It returns a panic of f as a
+// panicError, and errEnded if f ended the goroutine.
+func callIsolated(f func() error) error {
 	err := errEnded
 	done := make(chan struct{})
 	go func() {

@@ -14,9 +14,9 @@ const (
 	// Full waits until the disk has the events: they survive the loss of power.
 	Full Mode = iota
 
-	// Normal waits until the system has them: they survive kill -9 of the
-	// server, but the last ones may be lost with the machine. It is several times
-	// faster with one writer. With Postgres it is synchronous_commit=off: events
+	// Normal waits until the operating system has them: they survive kill -9 of the
+	// server, but the last ones may be lost if the machine crashes. It is several
+	// times faster with one writer. With Postgres it is synchronous_commit=off: events
 	// survive kill -9 of this server but not of Postgres.
 	Normal
 )
@@ -25,7 +25,7 @@ const (
 type Config struct {
 	// DSN is the path of a file for SQLite, which may begin with "sqlite:", or
 	// the "postgres://" URL of a database that several servers may share. The
-	// file's folder is made when it is missing. Empty: in memory, gone with
+	// file's folder is made when it is missing. Empty: in memory, lost with
 	// Close.
 	DSN string
 
@@ -48,18 +48,18 @@ type Config struct {
 	// now. All commits wait for it: it must be quick and must not call the log. Nil: none.
 	Grown func(stream string, before, last int64)
 
-	// Logger gets errors that no caller gets, such as a lost connection or a retention
-	// that failed. Nil: none.
+	// Logger gets errors that no call returns, such as a lost connection or a retention
+	// that failed. Nil: they are not logged.
 	Logger *slog.Logger
 }
 
-// Retention bounds what is kept of each stream. Its oldest events are dropped
-// first and the newest one never, so that its sequence continues. Zero fields do
+// Retention bounds the events that are kept of each stream. The oldest events are dropped
+// first. The newest one is never dropped, so that the sequence continues. Zero fields do
 // not bound.
 //
-// With any bound, the record of a process, and its requests, go as well when no
-// session has an event of it, and its server was deleted (see [ReasonDeleted]) or has a
-// newer process. Sessions stay.
+// If any field is set, the record of a process and its requests are removed as well when
+// the process has ended, no session has an event of it, and its server was deleted (see
+// [ReasonDeleted]) or has a newer process. Sessions stay.
 type Retention struct {
 	Events int           // the number of events
 	Bytes  int64         // the size of their payloads before compression
@@ -120,8 +120,8 @@ func Secrets(dsn string) []string {
 	return []string{"PGPASSWORD", "PGSSLPASSWORD"}
 }
 
-// parameters begin Postgres's other form of DSN. Taken for a file's name, it would show the
-// password.
+// parameters are the words with which Postgres's keyword/value DSN can begin. Such a DSN is
+// refused: as the name of a file it would show the password.
 var parameters = []string{"host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service", "sslmode", "application_name"}
 
 // split returns the Postgres URL or the file that a DSN names; both are "" for a log in

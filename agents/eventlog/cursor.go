@@ -40,7 +40,7 @@ func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 		if err := l.open(); err != nil {
 			return nil, err
 		}
-		events, changed, err := c.look(ctx, s)
+		events, changed, err := c.poll(ctx, s)
 		if errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
 			select { // then try again to reach the database
 			case <-time.After(250 * time.Millisecond):
@@ -66,8 +66,9 @@ func (c *Cursor) Next(ctx context.Context) ([]Event, error) {
 	}
 }
 
-// look returns the next events, or a channel that is closed when there may be some.
-func (c *Cursor) look(ctx context.Context, s *stream) (events []Event, changed <-chan struct{}, err error) {
+// poll returns the next events. If there are none, it returns a channel that is closed when
+// there may be some.
+func (c *Cursor) poll(ctx context.Context, s *stream) (events []Event, changed <-chan struct{}, err error) {
 	for {
 		if err := c.log.load(ctx, s); err != nil {
 			return nil, nil, err

@@ -38,7 +38,7 @@ type Event struct {
 	Stream  string    // "acp:" and a server's id, "ses:", "uni:" or "oc:" and a session's
 	Seq     int64     // from 1, never reused, in steps of 1 except after [Tx.AppendMany]; Append sets it
 	ID      string    // unique in the log; Append sets it if it is empty
-	At      time.Time // by the clock, which may be set back: the order is Seq's; Append sets it when it is zero
+	At      time.Time // by the clock, which may be set back (Seq has the order); Append sets it when it is zero
 	Process string    // the agent process that it belongs to; may be empty
 	Session string    // the session that it belongs to; may be empty
 	Dir     Direction
@@ -79,8 +79,8 @@ func (e *Event) check(now time.Time) error {
 	return nil
 }
 
-// checkTexts checks the texts of a record, each of which follows its name. Both
-// databases refuse what Postgres cannot store.
+// checkTexts checks the texts of a record: names and values in turn. It refuses what
+// Postgres cannot store, also for SQLite.
 func checkTexts(record string, limit int, texts ...string) error {
 	for pair := range slices.Chunk(texts, 2) {
 		field, s := record+"."+pair[0], pair[1]
@@ -110,18 +110,18 @@ func micros(t time.Time) int64 {
 	return min(max(t.UnixMicro(), firstTime+1), lastTime)
 }
 
-// stamp is the reverse of micros.
-func stamp(us int64) time.Time {
+// fromMicros is the reverse of micros.
+func fromMicros(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
 }
 
-// asStored returns a time as it will be read, or missing, likewise, if the time is zero.
+// asStored rounds a time as storing it does. It replaces a zero time by missing.
 func asStored(t, missing time.Time) time.Time {
 	if t.IsZero() {
 		t = missing
 	}
-	return stamp(micros(t))
+	return fromMicros(micros(t))
 }

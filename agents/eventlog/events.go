@@ -9,7 +9,7 @@ import (
 
 const (
 	pageEvents = 1000    // of one page
-	pageBytes  = 4 << 20 // of its payloads without the last event's
+	pageBytes  = 4 << 20 // of the payloads of a page; the last event may exceed it
 )
 
 const (
@@ -35,12 +35,12 @@ const (
 // such as one message in two streams, are encoded once, and a blob is inserted once.
 type packer struct {
 	codec    *codec
-	payload  []byte // of the event before
+	payload  []byte // of the previous event
 	stored   stored // payload
 	inserted map[hash]bool
 }
 
-// insertEvent writes an event, its blobs first.
+// insertEvent returns the statements that write an event, its blobs first.
 func (p *packer) insertEvent(stream int64, e *Event) []statement {
 	if len(e.Payload) == 0 || len(e.Payload) != len(p.payload) || &e.Payload[0] != &p.payload[0] {
 		p.payload, p.stored = e.Payload, p.codec.encode(e.Payload)
@@ -72,7 +72,7 @@ func scanRow(stream string, scan func(...any) error) (r row, err error) {
 	r.event.Stream = stream
 	err = scan(&r.event.Seq, &r.event.ID, &at, &r.event.Process, &r.event.Session, (*int)(&r.event.Dir), &r.event.Kind,
 		&r.form, &r.size, &r.data)
-	r.event.At = stamp(at)
+	r.event.At = fromMicros(at)
 	return r, err
 }
 

@@ -14,8 +14,8 @@ import (
 // stored as it is.
 const (
 	formZstd   = 1 << iota // compressed
-	formPieces             // pieces of it are blobs
-	formApart              // the result is a blob, and event.payload is its name
+	formPieces             // parts of it are blobs
+	formApart              // all of it is a blob, and event.payload is the blob's hash
 )
 
 // compressFrom is the size from which payloads are compressed. Smaller ones would
@@ -114,8 +114,8 @@ func extractBlobs(payload []byte, pieces []span) (skeleton []byte, blobs []blob)
 
 var errDamaged = errors.New("a payload cannot be decoded")
 
-// decode is the reverse of encode, except that the data of a payload that is stored apart is that
-// of its blob, or nil if the blob is missing. find returns a blob.
+// decode is the reverse of encode. find returns a blob. For a payload that is stored apart, s
+// holds the data of its blob, or nil if the blob is missing.
 func (c *codec) decode(s stored, size int, find func(hash) ([]byte, error)) ([]byte, error) {
 	data := s.data
 	if s.form&^(formZstd|formPieces|formApart) != 0 {

@@ -20,8 +20,8 @@ func picture(n int) []byte {
 	return base64.StdEncoding.AppendEncode(nil, data)
 }
 
-// message1 puts base64 into a message.
-func message1(data []byte) []byte {
+// pictureMessage puts base64 into a message.
+func pictureMessage(data []byte) []byte {
 	return slices.Concat([]byte(`{"type":"image","data":"data:image/png;base64,`), data, []byte(`"}`))
 }
 
@@ -45,9 +45,9 @@ func TestPayloadsAreExact(t *testing.T) {
 				bytes.Repeat([]byte("A"), 200_000), bytes.Repeat([]byte("A"), 65537), bytes.ReplaceAll(big, []byte("/"), []byte(`\/`)),
 				bytes.Repeat([]byte("text without end. "), 20_000), bytes.Repeat([]byte{0}, 100_000), nil,
 			} {
-				payloads = append(payloads, message1(data))
+				payloads = append(payloads, pictureMessage(data))
 			}
-			payloads = append(payloads, big, unclean, slices.Concat(message1(unclean), message1(big), []byte("text"), message1(big[1:])))
+			payloads = append(payloads, big, unclean, slices.Concat(pictureMessage(unclean), pictureMessage(big), []byte("text"), pictureMessage(big[1:])))
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
 				for _, p := range payloads {
 					if _, err := tx.Append(eventlog.Event{Stream: "s", Payload: p}); err != nil {
@@ -78,11 +78,11 @@ func TestPicturesAreStoredOnce(t *testing.T) {
 		must(t, db.QueryRowContext(t.Context(), "select count(*), coalesce(sum(length(data)), 0) from blob").Scan(&n, &size))
 		return n, size
 	}
-	put(t, l, "a", string(message1(own)))
+	put(t, l, "a", string(pictureMessage(own)))
 	for i := range 4 {
-		put(t, l, "a", string(message1(shared)), fmt.Sprint(i))
+		put(t, l, "a", string(pictureMessage(shared)), fmt.Sprint(i))
 	}
-	put(t, l, "b", string(message1(shared)))
+	put(t, l, "b", string(pictureMessage(shared)))
 	if n, size := blobs(); n > 2 || size > 900_000 {
 		t.Errorf("%d blobs of %d bytes", n, size)
 	}
@@ -102,8 +102,9 @@ func TestPicturesAreStoredOnce(t *testing.T) {
 	})
 }
 
-// SQLite finds a blob by an index of the hashes. In a table without rowid it would read each whole
-// blob that it compares, so that large pictures slow all others.
+// TestBlobsAreFoundByIndex: SQLite finds a blob by an index of the hashes. In a table without
+// rowid it would read each whole blob that it compares, so that large pictures would slow
+// down the others.
 func TestBlobsAreFoundByIndex(t *testing.T) {
 	t.Parallel()
 	path := file(t)
@@ -137,11 +138,11 @@ func TestTamperedPayload(t *testing.T) {
 			t.Parallel()
 			path := file(t)
 			l := open(t, eventlog.Config{DSN: path, Memory: 1})
-			put(t, l, "s", string(message1(picture(100_000))), strings.Repeat("short ", 20), "newest")
+			put(t, l, "s", string(pictureMessage(picture(100_000))), strings.Repeat("short ", 20), "newest")
 			execute(t, raw(t, path), change)
 			_, err := l.Read(t.Context(), "s", 0, 0)
-			corrupt(t, err)
-			corrupt(t, second(l.Follow("s", 0).Next(t.Context())))
+			wantCorrupt(t, err)
+			wantCorrupt(t, errorOf(l.Follow("s", 0).Next(t.Context())))
 		})
 	}
 }

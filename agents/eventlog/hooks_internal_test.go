@@ -1,7 +1,7 @@
 package eventlog
 
-// AgentNames is the statement of Agents, for a test that looks how it is run.
+// AgentNames is the statement of Agents, for a test of its query plan.
 const AgentNames = agentNames
 
-// Waiting is how many callers wait in the queue.
+// Waiting returns the number of jobs in the queue.
 func (l *Log) Waiting() int { return len(l.jobs) }

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The servers that share a database notify each other of streams that have grown. A
-// notification only makes a server read the stream. A server that has missed some reads
-// all its streams when its connection is back.
+// The servers that share a database notify each other of streams with new events. A
+// notification only makes a server read the stream. A server that may have missed
+// notifications reads all its streams when it has connected again.
 
 const (
 	// pingAfter is the time without a notification after which the listener's connection is
@@ -114,14 +114,15 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 	}
 }
 
-// outage records when this server had no listener's connection. The other servers may have
-// lost theirs at the same time, and need time to show that they are alive.
+// outage records when the listener of this server was not connected. The other servers may
+// have lost their connections at the same time, and need time to show that they are alive.
 type outage struct {
 	now atomic.Bool
 	end atomic.Int64 // the end of the last outage in Unix milliseconds; 0: there was none
 }
 
-// reconnectTime bounds the time in which a server connects again when it can reach Postgres.
+// reconnectTime is the maximum time that a server needs to connect again when it can reach
+// Postgres.
 const reconnectTime = 2 * time.Second
 
 func (o *outage) begin() { o.now.Store(true) }
@@ -146,7 +147,7 @@ func pause(ctx context.Context, wait time.Duration) {
 func (l *Log) refresh(ctx context.Context, name string) {
 	for _, s := range l.streams.followed(name) {
 		if err := l.catchUp(ctx, s); err != nil {
-			// The followers then ask the database themselves, and wait for it.
+			// The followers then read the database themselves, and wait for it.
 			l.streams.forget(s.name)
 		}
 		l.streams.release(s)
@@ -171,9 +172,9 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 	}
 }
 
-// Alive reports whether the opening of the log with that [Log.Instance] is still open.
-// With SQLite only this opening can be. A server that has lost its connection to Postgres
-// is not alive until it has connected again, which takes about a second. If this server
+// Alive reports whether the [Log] with that [Log.Instance] is still open. With SQLite only
+// this Log can be. A server that has lost its connection to Postgres is not alive
+// until it has connected again, which takes about a second. If this server
 // has lost its own connection, Alive waits until the others had time to connect again. For
 // this opening, Alive reports what other servers see.
 func (l *Log) Alive(ctx context.Context, instance string) (alive bool, err error) {

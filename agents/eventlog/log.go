@@ -55,7 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, err
 	}
 	l.streams = newStreams(cfg.Memory)
-	l.away.back()
+	l.away.end()
 	running, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	if err := l.connect(ctx, running, dsn, file); err != nil {

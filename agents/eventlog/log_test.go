@@ -142,7 +142,7 @@ func TestConcurrentCommits(t *testing.T) {
 								}
 							}
 							if i%7 == 3 {
-								return context.Canceled // nothing of it may be seen
+								return context.Canceled // none of its events may be visible
 							}
 							return nil
 						})
@@ -285,9 +285,9 @@ func TestInvalidEvents(t *testing.T) {
 	}))
 }
 
-// TestCloseUnderWay: a call that runs during Close returns its result or ErrClosed, and the
+// TestCloseDuringCommits: a call that runs during Close returns its result or ErrClosed, and the
 // log has all earlier commits.
-func TestCloseUnderWay(t *testing.T) {
+func TestCloseDuringCommits(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
 		t.Run(name, func(t *testing.T) {

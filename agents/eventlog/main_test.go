@@ -138,7 +138,7 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-func corrupt(t testing.TB, err error) {
+func wantCorrupt(t testing.TB, err error) {
 	t.Helper()
 	if damage := new(eventlog.CorruptError); !errors.As(err, &damage) {
 		t.Errorf("got %v, want a CorruptError", err)

@@ -9,9 +9,9 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// many appends events that take 1, 2, 3... numbers, each in its own commit, and
+// appendMany appends events that take 1, 2, 3... numbers, each in its own commit, and
 // returns the last number.
-func many(t testing.TB, l *eventlog.Log, stream string, n int) (last int64) {
+func appendMany(t testing.TB, l *eventlog.Log, stream string, n int) (last int64) {
 	t.Helper()
 	for i := range n {
 		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
@@ -23,8 +23,8 @@ func many(t testing.TB, l *eventlog.Log, stream string, n int) (last int64) {
 	return last
 }
 
-// numbers checks that a read after each number returns the event with the next number.
-func numbers(t testing.TB, l *eventlog.Log, stream string, n int, from int64) {
+// checkNumbers checks that a read after each number returns the event with the next number.
+func checkNumbers(t testing.TB, l *eventlog.Log, stream string, n int, from int64) {
 	t.Helper()
 	end := int64(0)
 	for i := range n {
@@ -54,10 +54,10 @@ func TestAppendMany(t *testing.T) {
 				l := open(t, eventlog.Config{DSN: dsn(t), Memory: bytes})
 				follower := l.Follow("uni:a", 2) // in the middle of the second
 				put(t, l, "other", "x")
-				if last := many(t, l, "uni:a", n); last != n*(n+1)/2 {
+				if last := appendMany(t, l, "uni:a", n); last != n*(n+1)/2 {
 					t.Fatal(last)
 				}
-				numbers(t, l, "uni:a", n, 1)
+				checkNumbers(t, l, "uni:a", n, 1)
 				for next := 1; next < n; {
 					page, err := follower.Next(bounded(t))
 					must(t, err)
@@ -72,7 +72,7 @@ func TestAppendMany(t *testing.T) {
 	}
 }
 
-// TestAppendManyRefuses: an event must take a number.
+// TestAppendManyRefuses: an event must take at least one number.
 func TestAppendManyRefuses(t *testing.T) {
 	t.Parallel()
 	l := open(t, eventlog.Config{})
@@ -93,7 +93,7 @@ func TestRetentionOfMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := open(t, eventlog.Config{DSN: dsn(t), Memory: 1, Retention: eventlog.Retention{Events: 100, Interval: 20 * time.Millisecond}})
-			last := many(t, l, "s", n)
+			last := appendMany(t, l, "s", n)
 			poll(t, func() error {
 				page, err := l.Read(t.Context(), "s", 0, 1)
 				must(t, err)
@@ -102,7 +102,7 @@ func TestRetentionOfMany(t *testing.T) {
 				}
 				return nil
 			})
-			numbers(t, l, "s", n, last-100+1)
+			checkNumbers(t, l, "s", n, last-100+1)
 		})
 	}
 }
@@ -113,9 +113,9 @@ func TestGrown(t *testing.T) {
 	for name, dsn := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var told []string
+			var calls []string
 			l := open(t, eventlog.Config{DSN: dsn(t), Grown: func(stream string, before, last int64) {
-				told = append(told, fmt.Sprint(stream, " ", before, " ", last))
+				calls = append(calls, fmt.Sprint(stream, " ", before, " ", last))
 			}})
 			put(t, l, "s", "a", "b")
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
@@ -126,7 +126,7 @@ func TestGrown(t *testing.T) {
 				}
 				return nil
 			}))
-			if got := strings.Join(told, ", "); got != "s 0 1, s 1 2, s 2 8" {
+			if got := strings.Join(calls, ", "); got != "s 0 1, s 1 2, s 2 8" {
 				t.Error(got)
 			}
 		})

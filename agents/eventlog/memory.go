@@ -31,8 +31,8 @@ type streams struct {
 // users.
 type stream struct {
 	name  string
-	users int       // guarded by streams.mu
-	used  time.Time // the same
+	users int       // callIsolated by streams.mu
+	used  time.Time // the end of the last use; guarded by streams.mu
 
 	mu      sync.Mutex
 	known   bool          // pos is the position in the database
@@ -41,7 +41,7 @@ type stream struct {
 	tail    []Event       // all up to pos.last
 	before  int64         // the sequence before the tail
 	size    int           // of the tail
-	changed chan struct{} // closed with the next event; nil while no follower waits
+	changed chan struct{} // closed when the next event is appended; nil while no follower waits
 }
 
 func newStreams(limit int) *streams {
@@ -120,13 +120,13 @@ func (m *streams) publish(name string, id, before int64, events []Event) {
 	s.wake()
 	s.mu.Unlock()
 	if m.bytes.Add(int64(grown)) > int64(m.limit) {
-		m.relieve()
+		m.evict()
 	}
 }
 
-// relieve drops the tails of the streams that were not used for longest, until
-// a quarter of the memory is free again.
-func (m *streams) relieve() {
+// evict drops the tails of the least recently used streams, until a quarter of the memory is
+// free again.
+func (m *streams) evict() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	byUse := slices.SortedFunc(maps.Values(m.all), func(a, b *stream) int {
@@ -154,8 +154,8 @@ func (m *streams) forget(name string) {
 	s.wake()
 }
 
-// followed returns the stream of that name, or all streams if name is "", without those
-// that have no users. It drops those. The caller releases the streams.
+// followed returns the stream of that name, or all streams if name is "". It drops streams
+// without users instead of returning them. The caller releases the streams.
 func (m *streams) followed(name string) (all []*stream) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -228,7 +228,7 @@ func (s *stream) wake() {
 }
 
 // after returns the events after a sequence, if they are in memory. If they are only in the
-// database, behind is true. If there are none, changed is closed with the next event.
+// database, behind is true. If there are none, changed is closed when the next one is appended.
 func (s *stream) after(seq int64, limit int) (events []Event, behind bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

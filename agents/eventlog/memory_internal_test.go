@@ -86,10 +86,10 @@ func TestTailOfMany(t *testing.T) {
 		}
 	}
 	if _, behind, _ := s.after(10*each-1, 1); !behind {
-		t.Error("what is not in memory was not missed")
+		t.Error("after does not report that an event is only in the database")
 	}
 	m.publish("s", 1, (tailEvents+20)*each, []Event{{Seq: (tailEvents + 21) * each}})
 	if _, behind, _ := s.after(100*each, 1); !behind || len(s.tail) != 1 {
-		t.Error("a hole was not seen")
+		t.Error("after does not report that events are missing before the newest one")
 	}
 }

@@ -80,7 +80,7 @@ func (db *postgresDB) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = db.within(ctx, func(tx pgx.Tx) error {
+	err = db.inTransaction(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtextextended($1, 0))", db.key("schema", "")); err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func (db *postgresDB) prepare(ctx context.Context) error {
 	return db.connectListener(ctx)
 }
 
-// within does f in a transaction of the writer's connection.
-func (db *postgresDB) within(ctx context.Context, f func(pgx.Tx) error) error {
+// inTransaction calls f in a transaction of the writer's connection.
+func (db *postgresDB) inTransaction(ctx context.Context, f func(pgx.Tx) error) error {
 	conn, err := db.writer(ctx)
 	if err != nil {
 		return err

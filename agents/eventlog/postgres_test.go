@@ -149,7 +149,7 @@ func TestGroupsOfServers(t *testing.T) {
 		close(queued)
 		all.Wait()
 		if n := calls.Load(); n != int32(len(logs)) {
-			t.Errorf("%s: what came first was done %d times in %d servers", kind, n, len(logs))
+			t.Errorf("%s: the first functions were called %d times in %d servers", kind, n, len(logs))
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestAlive(t *testing.T) {
 		return ok
 	}
 	if !alive(a, a.Instance()) || !alive(a, b.Instance()) || !alive(b, a.Instance()) || alive(a, "absent") {
-		t.Error("who is open does not count as alive, or the other way round")
+		t.Error("an open log is not alive, or a closed one is")
 	}
 	must(t, b.Close())
 	poll(t, func() error {
@@ -201,8 +201,8 @@ func TestPostgresSchemas(t *testing.T) {
 	}
 }
 
-// TestPostgresGone: while Postgres is away, commits without time fail and others wait. No
-// event is lost or duplicated.
+// TestPostgresGone: while Postgres cannot be reached, a commit fails when its context ends,
+// and other commits wait. No event is lost or duplicated.
 func TestPostgresGone(t *testing.T) {
 	t.Parallel()
 	c := testpostgres.Start(t)
@@ -256,7 +256,7 @@ func TestPostgresCrashes(t *testing.T) {
 	var stop atomic.Bool
 	var commits atomic.Int64
 	var mu sync.Mutex
-	said := map[string]error{}
+	outcomes := map[string]error{}
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -267,7 +267,7 @@ func TestPostgresCrashes(t *testing.T) {
 					return err
 				})
 				mu.Lock()
-				said[payload] = err
+				outcomes[payload] = err
 				mu.Unlock()
 				commits.Add(1)
 			}
@@ -303,7 +303,7 @@ func TestPostgresCrashes(t *testing.T) {
 		is[string(e.Payload)] = true
 	}
 	uncertain := 0
-	for payload, err := range said {
+	for payload, err := range outcomes {
 		switch {
 		case errors.Is(err, eventlog.ErrUncertain):
 			uncertain++
@@ -315,5 +315,5 @@ func TestPostgresCrashes(t *testing.T) {
 			t.Errorf("%s: %v; the call may wait", payload, err)
 		}
 	}
-	t.Logf("%d commits, %d uncertain", len(said), uncertain)
+	t.Logf("%d commits, %d uncertain", len(outcomes), uncertain)
 }

@@ -22,7 +22,7 @@ type postgresQuerier struct {
 // connections do when Postgres restarts.
 func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
 	called := false
-	err := q.ask(ctx, s, func(scan func(...any) error) (bool, error) {
+	err := q.queryOnce(ctx, s, func(scan func(...any) error) (bool, error) {
 		called = true
 		return f(scan)
 	})
@@ -31,10 +31,10 @@ func (q postgresQuerier) query(ctx context.Context, s statement, f func(func(...
 		return err
 	}
 	q.db.pool.Reset()
-	return q.ask(ctx, s, f)
+	return q.queryOnce(ctx, s, f)
 }
 
-func (q postgresQuerier) ask(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
+func (q postgresQuerier) queryOnce(ctx context.Context, s statement, f func(func(...any) error) (bool, error)) error {
 	bounded, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	rows, err := q.by.Query(bounded, s.sql, s.args...)
@@ -191,7 +191,7 @@ func (tx *postgresTx) commit(ctx context.Context) error {
 	tx.db.unknown.Store(true)
 	defer func() {
 		tx.db.unknown.Store(false)
-		tx.db.away.back()
+		tx.db.away.end()
 	}()
 	return tx.awaitOutcome(ctx, err)
 }
@@ -209,7 +209,7 @@ func (tx *postgresTx) awaitOutcome(ctx context.Context, why error) error {
 		case "aborted":
 			return fmt.Errorf("%w: %w", ErrUnavailable, why)
 		}
-		tx.db.away.gone(fmt.Errorf("%w: %w", ErrUnavailable, why))
+		tx.db.away.begin(fmt.Errorf("%w: %w", ErrUnavailable, why))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -16,13 +16,13 @@ type Process struct {
 	Instance   string // the [Log.Instance] that started it
 	PID        int
 	PIDStarted int64     // its start in the kernel's ticks: a PID can be used again
-	BootID     string    // the boot of the machine: PIDs are of one boot
+	BootID     string    // the boot of the machine: PIDs are valid during one boot
 	Init       []byte    // JSON: the initialize request that it got
-	Data       []byte    // JSON: more of its owner
-	Base       int64     // the last sequence of the server's stream before it
+	Data       []byte    // JSON: more data of the caller
+	Base       int64     // the last sequence of the server's stream before the process started
 	StartedAt  time.Time // orders the processes of a server: see [Tx.StartProcess]
 	ExitedAt   time.Time // zero: no end is known
-	Reason     string    // the reason for its end, in its owner's words
+	Reason     string    // the reason for its end, in the caller's words
 	ExitCode   *int
 	Stderr     []byte // the end of its standard error
 }
@@ -96,7 +96,7 @@ func (f ProcessFilter) list(ctx context.Context, q querier, above *overlay[strin
 		c.add("not " + hasLater)
 	}
 	all, err := processTable.list(ctx, q, c.statement(processTable.selectAll(), ""), above, f.match)
-	if f.Latest { // records of above may have later ones
+	if f.Latest { // above may have later processes
 		last := map[string]string{}
 		for _, p := range all {
 			last[p.Server] = p.ID

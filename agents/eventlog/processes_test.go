@@ -50,8 +50,8 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// TestStartLife: a process that starts is the newest of its server, whatever the clock shows.
-func TestStartLife(t *testing.T) {
+// TestStartProcess: a process that starts is the newest of its server, whatever the clock shows.
+func TestStartProcess(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
 		t.Run(name, func(t *testing.T) {

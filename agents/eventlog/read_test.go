@@ -38,9 +38,9 @@ func TestCloseWhileRead(t *testing.T) {
 		l := open(t, eventlog.Config{})
 		var wg sync.WaitGroup
 		for k, read := range []func() error{
-			func() error { return second(l.Session(context.Background(), "x")) },
-			func() error { return second(l.Requests(context.Background(), eventlog.RequestFilter{})) },
-			func() error { return second(l.Read(context.Background(), fmt.Sprint("s", i), 0, 0)) },
+			func() error { return errorOf(l.Session(context.Background(), "x")) },
+			func() error { return errorOf(l.Requests(context.Background(), eventlog.RequestFilter{})) },
+			func() error { return errorOf(l.Read(context.Background(), fmt.Sprint("s", i), 0, 0)) },
 		} {
 			started := make(chan struct{})
 			wg.Go(func() {

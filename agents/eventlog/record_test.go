@@ -105,7 +105,7 @@ func TestRecords(t *testing.T) {
 				}
 			}
 			for _, err := range []error{
-				second(l.Session(t.Context(), "none")), second(l.Process(t.Context(), "none")), second(l.Request(t.Context(), eventlog.RequestKey{})),
+				errorOf(l.Session(t.Context(), "none")), errorOf(l.Process(t.Context(), "none")), errorOf(l.Request(t.Context(), eventlog.RequestKey{})),
 			} {
 				if !errors.Is(err, eventlog.ErrNotFound) {
 					t.Errorf("got %v", err)
@@ -115,7 +115,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
@@ -161,9 +161,9 @@ func TestOneAnswer(t *testing.T) {
 	}
 }
 
-// TestOneIsToBlame: a job with records that cannot be written does not affect the other jobs
+// TestUnwritableRecord: a job with records that cannot be written does not affect the other jobs
 // of its batch.
-func TestOneIsToBlame(t *testing.T) {
+func TestUnwritableRecord(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// lived has the processes of some servers, and which of them must stay.
-var lived = []struct {
+// processCases are the processes of some servers. stays is true if the
+// process must be kept.
+var processCases = []struct {
 	id, server, reason string // no reason: it runs
 	stays              bool
 }{
@@ -26,11 +27,11 @@ var lived = []struct {
 	{"long-2", "long", "deleted", true}, // retention has dropped its events except the newest
 }
 
-func fillLived(t *testing.T, l *eventlog.Log) {
+func fillProcesses(t *testing.T, l *eventlog.Log) {
 	t.Helper()
 	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
 		at := when
-		for _, c := range lived {
+		for _, c := range processCases {
 			at = at.Add(time.Second)
 			process := eventlog.Process{ID: c.id, Server: c.server, Agent: "mock", StartedAt: at, Reason: c.reason}
 			if c.reason != "" {
@@ -83,7 +84,7 @@ func processesOf(t *testing.T, l *eventlog.Log) (ids, asked []string) {
 func TestRetentionOfProcesses(t *testing.T) {
 	t.Parallel()
 	var all, stay []string
-	for _, c := range lived {
+	for _, c := range processCases {
 		all = append(all, c.id)
 		if c.stays {
 			stay = append(stay, c.id)
@@ -96,7 +97,7 @@ func TestRetentionOfProcesses(t *testing.T) {
 			t.Parallel()
 			cfg := eventlog.Config{DSN: databases[name](t)}
 			l := open(t, cfg)
-			fillLived(t, l)
+			fillProcesses(t, l)
 			closeLog(t, l)
 			l = open(t, cfg) // which bounds nothing
 			if ids, asked := processesOf(t, l); !slices.Equal(ids, all) || !slices.Equal(asked, all) {

@@ -44,7 +44,7 @@ func TestLargeRowsOfOthers(t *testing.T) { //nolint:paralleltest // it counts wh
 	text, base64 := []byte(noisyText(size)), picture(size/4*3)
 	write := func(session string, i int, text, picture []byte) {
 		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-			for _, payload := range [][]byte{text, message1(picture)} {
+			for _, payload := range [][]byte{text, pictureMessage(picture)} {
 				copy(payload[len(payload)/2:], fmt.Sprintf("%04d", i)) // makes it unlike the others
 				if _, err := tx.Append(eventlog.Event{Stream: session, Payload: payload}); err != nil {
 					return err

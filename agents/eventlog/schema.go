@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// migrations has a folder for each database with numbered scripts. Each script is run once,
-// in a transaction with the change of the version. Released scripts do not change.
+// migrations has a folder of numbered scripts for each database. Each script runs once, in
+// one transaction with the change of the version. Released scripts do not change.
 //
 //go:embed migrations
 var migrations embed.FS

@@ -40,7 +40,7 @@ type Session struct {
 	Modes     []byte // JSON
 	Config    []byte // JSON
 	Caps      []byte // JSON: its agent's capabilities
-	Data      []byte // JSON: more of its owner
+	Data      []byte // JSON: more data of the caller
 	State     State
 	EndReason string
 	ExitCode  *int
@@ -101,8 +101,8 @@ const maxPage = 1000
 // Sessions returns a page of the selected sessions, by the time at which they were
 // made, at most limit (0: 100; at most 1000). The cursor is empty for the first page.
 // next is the cursor of the following page, or empty after the last page. Sessions
-// that are made or changed meanwhile neither repeat nor hide other sessions. The error is
-// an [*InvalidError] for a cursor that Sessions has not returned.
+// that are made or changed meanwhile neither repeat nor hide other sessions. Sessions returns
+// an [*InvalidError] for a cursor that did not come from Sessions.
 func (l *Log) Sessions(ctx context.Context, f SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
 	if err := l.open(); err != nil {
 		return nil, "", err

@@ -236,7 +236,7 @@ func (db *sqliteDB) explain(err error) error {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return fmt.Errorf("%w: %s: %w", ErrBusy, path, err)
 	case sqlite3.SQLITE_IOERR:
-		// SQLite reports a full disk so if it concerns the file that its connections share.
+		// SQLite also reports this error if the disk is too full for the -shm file.
 		if isFull(filepath.Dir(path)) {
 			return fmt.Errorf("%w: %s: %w", ErrFull, path, err)
 		}
@@ -273,8 +273,8 @@ func (m sqliteMigrator) run(ctx context.Context, script string) error {
 	return err
 }
 
-// prepared caches the prepared statements of a connection or a pool. Their
-// number is that of the statements in this package.
+// prepared caches the prepared statements of a connection or a pool. The cache is bounded by
+// the number of statements in this package.
 type prepared struct {
 	on preparer
 

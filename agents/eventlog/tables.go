@@ -56,8 +56,8 @@ func (t *table[K, V]) find(ctx context.Context, q querier, key K) (v V, err erro
 	return v, err
 }
 
-// list returns the records that a statement selects, in order. Records of above take
-// the place of those with the same key if they match, and are added.
+// list returns the records that a statement selects, in order, and the records of above
+// that match. A record of above replaces the selected record with the same key.
 func (t *table[K, V]) list(ctx context.Context, q querier, s statement, above *overlay[K, V], match func(V) bool) (all []V, err error) {
 	err = q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 		var v V
@@ -84,8 +84,8 @@ func lookup[K comparable, V any](ctx context.Context, l *Log, t *table[K, V], ke
 	return t.find(ctx, l.db.reader(), key)
 }
 
-// overlay holds records that were put and are not written yet. It lies above the records
-// of earlier callers, in the order of the calls.
+// overlay holds records that were put and are not written yet. Below it is the overlay with
+// the records of earlier callers in the same transaction.
 type overlay[K comparable, V any] struct {
 	below *overlay[K, V]
 	keys  []K
@@ -124,8 +124,8 @@ func (o *overlay[K, V]) each(f func(V)) {
 	}
 }
 
-// sink moves all records of o to the overlay below.
-func (o *overlay[K, V]) sink() {
+// mergeDown moves all records of o to the overlay below.
+func (o *overlay[K, V]) mergeDown() {
 	for _, key := range o.keys {
 		o.below.put(key, o.all[key])
 	}
@@ -149,7 +149,7 @@ func (c *timeColumn) Scan(value any) error {
 	if !ok {
 		return fmt.Errorf("a time is stored as %T", value)
 	}
-	*c = timeColumn(stamp(us))
+	*c = timeColumn(fromMicros(us))
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Schema version 3 acknowledged a commit when it was in a redo log, a file beside
-// the database. A killed server left commits there that the database did not have.
+// the database. After a kill, commits could be in the redo log that the database lacked.
 //
 // The file has two halves. A half is a sequence of records: a CRC-32C of the
 // database's id and of what follows, the size of the body, the number of the

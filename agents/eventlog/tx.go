@@ -29,11 +29,11 @@ type records struct {
 // Append adds an event to the end of its stream, and returns it with its sequence, and
 // with an id and a time if they were empty. It keeps the payload, which must not be changed
 // afterwards. It returns an [*InvalidError] for an event that cannot be stored. An id that
-// is taken is found only at the end: [Log.Commit] returns [ErrExists].
+// is in use already is found only at the end: [Log.Commit] returns [ErrExists].
 func (t *Tx) Append(e Event) (Event, error) { return t.AppendMany(e, 1) }
 
-// AppendMany is like Append for an event that stands for several and takes as many
-// numbers. Its sequence is the last of them. A read after any earlier number returns it.
+// AppendMany is like Append for an event that stands for several events and takes that
+// many numbers. Its sequence is the last of them. A read after any earlier number returns it.
 func (t *Tx) AppendMany(e Event, numbers int) (Event, error) {
 	if numbers < 1 {
 		return e, &InvalidError{"event.seq", "must take at least one number"}
@@ -66,8 +66,8 @@ func (t *Tx) Last(stream string) (int64, error) {
 }
 
 // PutSession writes a session, new or not. It sets CreatedAt and UpdatedAt if they are
-// zero. It keeps what the session refers to, which must not be changed afterwards. The same
-// holds for the other records.
+// zero. It keeps the byte slices of the session, which must not be changed afterwards. The
+// same holds for the other records.
 func (t *Tx) PutSession(s Session) error {
 	if err := s.check(t.now); err != nil {
 		return err
@@ -81,9 +81,9 @@ func (t *Tx) Session(id string) (Session, error) {
 	return record(t, &sessionTable, &t.records.sessions, id)
 }
 
-// StartProcess writes a process that becomes the newest of its server. It returns the
-// process with its start: StartedAt, or now if that is zero. The start is later than that of
-// every earlier process of the server, even if the clock was set back.
+// StartProcess writes a process that becomes the newest of its server, and returns it with
+// its StartedAt, which is now if it was zero. StartProcess moves StartedAt, if necessary, to
+// after the start of every earlier process of the server, even if the clock was set back.
 func (t *Tx) StartProcess(p Process) (Process, error) {
 	if err := p.check(t.now); err != nil {
 		return p, err
@@ -103,8 +103,8 @@ func (t *Tx) StartProcess(p Process) (Process, error) {
 	return p, t.PutProcess(p)
 }
 
-// PutProcess writes a process, new or not. It sets StartedAt if it is zero. A process
-// that starts now needs [Tx.StartProcess].
+// PutProcess writes a process, new or not. It sets StartedAt if it is zero. Use
+// [Tx.StartProcess] for a process that starts now.
 func (t *Tx) PutProcess(p Process) error {
 	if err := p.check(t.now); err != nil {
 		return err
@@ -198,7 +198,7 @@ func record[K comparable, V any](t *Tx, from *table[K, V], above *overlay[K, V],
 	return v, t.failed(err)
 }
 
-// failed keeps an error of the database, and returns any error.
+// failed remembers an error of the database, and returns every error unchanged.
 func (t *Tx) failed(err error) error {
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.As(err, new(*InvalidError)) {
 		t.broken = err
@@ -222,7 +222,7 @@ func newGroup(l *Log, tx transaction) *group {
 }
 
 // extent is the position of a stream with the group's events, and its last sequence
-// without them.
+// before them.
 type extent struct {
 	position
 	before int64
@@ -247,9 +247,9 @@ func (g *group) position(ctx context.Context, stream string) (position, error) {
 	return p, nil
 }
 
-// newestProcess reads the newest process of a server and the position of a stream, in one
-// round trip. found is false if it did not: the position is known, or no other server can
-// append.
+// newestProcess reads the newest process of a server and the position of a stream in one
+// round trip. found is false if it has read nothing, because the position is known or no
+// other server can append.
 func (g *group) newestProcess(ctx context.Context, stream, server string) (newest []Process, found bool, err error) {
 	tx, shared := g.tx.(*postgresTx)
 	if _, known := g.positions[stream]; known || !shared || server == "" {
@@ -268,14 +268,14 @@ func (g *group) lock(ctx context.Context, kind, id string) error {
 }
 
 // add calls a caller's function, and adds its changes unless it fails. broken reports that
-// the database failed. The first function waits for locks of other servers. Later ones get
-// errTaken.
+// the database failed. Only the first function of a group waits for locks of other servers.
+// Later ones get errTaken.
 func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err error) {
 	defer func() { g.begun = true }()
 	t := &Tx{ctx: ctx, group: g, now: time.Now(), last: map[string]int64{}}
 	r := &t.records
 	r.sessions.below, r.processes.below, r.requests.below = &g.records.sessions, &g.records.processes, &g.records.requests
-	err = guarded(func() error { return f(t) })
+	err = callIsolated(func() error { return f(t) })
 	if t.broken != nil {
 		return true, t.broken
 	}
@@ -291,9 +291,9 @@ func (g *group) add(ctx context.Context, f func(*Tx) error) (broken bool, err er
 	for i := range t.events {
 		g.bytes += len(t.events[i].Payload)
 	}
-	r.sessions.sink()
-	r.processes.sink()
-	r.requests.sink()
+	r.sessions.mergeDown()
+	r.processes.mergeDown()
+	r.requests.mergeDown()
 	return false, nil
 }
 

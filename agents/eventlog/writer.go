@@ -11,42 +11,44 @@ import (
 )
 
 const (
-	maxGroup      = 512     // events, or callers, of one transaction
-	maxGroupBytes = 8 << 20 // of payloads in one transaction, without the last caller's
+	maxGroup      = 512     // events, and callers, in one transaction
+	maxGroupBytes = 8 << 20 // of payloads in one transaction; the last caller may exceed it
 )
 
 // job is a caller's commit.
 type job struct {
-	f     func(*Tx) error
-	alone func(context.Context, transaction) error // instead of f, in a transaction for itself
-	state atomic.Int32
-	left  atomic.Bool // its caller got ErrUncertain
+	f         func(*Tx) error
+	alone     func(context.Context, transaction) error // called instead of f, in its own transaction
+	state     atomic.Int32
+	uncertain atomic.Bool // Commit has returned ErrUncertain to the caller
 
 	impatient bool // returns an error while the database is away
 
-	over bool // err is final; the writer's
-	err  error
-	done chan struct{} // closed when it is over
+	finished bool // err is final; only the writer uses this field
+	err      error
+	done     chan struct{} // closed when finished is set
 }
 
-// The states of a job, by which writer and caller agree which of them ends it.
+// The states of a job. Writer and caller change them atomically, so that only one of them ends
+// the job.
 const (
-	queued  = iota // waits for the writer, or for the database
-	running        // the writer has it
-	gone           // the caller has left
+	queued    = iota // waits for the writer, or for the database
+	running          // the writer commits it
+	abandoned        // the caller has returned, and the writer skips the job
 )
 
 // Commit calls f and commits all changes of f, in one transaction with the changes of
 // concurrent callers. It returns when they are committed and followers can read them. If f returns
 // an error, Commit commits none of them and returns that error. Commit calls f in another
-// goroutine. It panics if f does, and ends its goroutine if f does.
+// goroutine. If f panics, Commit panics. If f ends its goroutine, Commit ends the caller's.
 //
 // f must only use its Tx, must return quickly, and must not call the log, because all
 // other callers wait for it. f is called again when a transaction fails because of
 // another caller or server.
 //
 // ctx bounds the wait for the writer and for Postgres to come back. If ctx ends before f
-// is called, the error is that of ctx, or also ErrUnavailable while Postgres is away.
+// is called, Commit returns the error of ctx, which also wraps ErrUnavailable while Postgres
+// cannot be reached.
 // While a transaction runs, Commit waits for its outcome even if ctx ends.
 //
 // Errors: the error of f, the error of ctx, [ErrClosed], [ErrFull], [ErrBusy],
@@ -62,8 +64,8 @@ func (l *Log) TryCommit(ctx context.Context, f func(*Tx) error) error {
 	return l.submit(ctx, &job{f: f, impatient: true})
 }
 
-// submit gives a job to the writer and waits for its end. If the job's function panics or
-// ends its goroutine, submit does the same to this one.
+// submit gives a job to the writer and waits until it is finished. If the job's function
+// panics or ends its goroutine, submit does the same in the caller's goroutine.
 func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	defer func() {
 		if p, ok := errors.AsType[*panicError](err); ok && j.f != nil {
@@ -95,8 +97,8 @@ func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	select {
 	case <-j.done:
 		return j.err
-	case <-l.written: // it may have been put in the queue after the writer's last look
-		if j.state.CompareAndSwap(queued, gone) {
+	case <-l.written: // the job may have been queued after the writer had read the queue
+		if j.state.CompareAndSwap(queued, abandoned) {
 			return ErrClosed
 		}
 		<-j.done
@@ -108,25 +110,26 @@ func (l *Log) submit(ctx context.Context, j *job) (err error) {
 	}
 }
 
-// abandon waits until a job is over, or can be left undone, or until it is uncertain
-// how it ends.
+// abandon removes a job that the writer is not running, and otherwise waits until the job
+// is finished. If the connection breaks during the commit, it returns without the outcome:
+// an UncertainError to TryCommit, ErrUncertain to Commit.
 func (l *Log) abandon(ctx context.Context, j *job) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if j.state.CompareAndSwap(queued, gone) {
+		if j.state.CompareAndSwap(queued, abandoned) {
 			why, late := l.away.now.Load().why(), ctx.Err()
 			if why != nil && late != nil {
 				return fmt.Errorf("%w: %w", why, late)
 			}
-			return cmp.Or(why, late, ErrUnavailable) // the last: it is just back
+			return cmp.Or(why, late, ErrUnavailable) // both are nil if the absence has just ended
 		}
 		switch {
 		case !l.db.uncertain():
 		case j.impatient:
 			return &UncertainError{l, j}
 		default:
-			j.left.Store(true)
+			j.uncertain.Store(true)
 			return fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
 		}
 		select {
@@ -138,8 +141,8 @@ func (l *Log) abandon(ctx context.Context, j *job) error {
 }
 
 func (j *job) finish(err error) {
-	if !j.over {
-		j.over, j.err = true, err
+	if !j.finished {
+		j.finished, j.err = true, err
 		close(j.done)
 	}
 }
@@ -152,7 +155,7 @@ func (l *Log) write(ctx context.Context) {
 		case j := <-l.jobs:
 			l.serve(ctx, j)
 		case <-l.closing:
-			for { // the jobs that were submitted before
+			for { // finish the jobs in the queue
 				select {
 				case j := <-l.jobs:
 					l.serve(ctx, j)
@@ -164,11 +167,11 @@ func (l *Log) write(ctx context.Context) {
 	}
 }
 
-// serve commits a job together with the jobs that wait after it. A job with its own
-// transaction may take long, so earlier jobs do not wait for it.
+// serve commits a job together with the queued jobs behind it. A job with its own
+// transaction may take long, so jobs before it are committed without it.
 func (l *Log) serve(ctx context.Context, j *job) {
 	for j != nil && j.state.CompareAndSwap(queued, running) {
-		b := &commitBatch{log: l, jobs: []*job{j}, more: j.alone == nil}
+		b := &commitBatch{log: l, jobs: []*job{j}, open: j.alone == nil}
 		b.commit(ctx)
 		j = b.next
 	}
