@@ -17,7 +17,7 @@ func TestSharedControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.TakeSharedControl(ctx, api, false); err == nil {
-		t.Error("an API caller took control from an agent that has it alone, without force")
+		t.Error("an API caller took exclusive control from an agent without force")
 	}
 	if err := d.TakeSharedControl(ctx, ann, false); err != nil {
 		t.Fatal(err)
@@ -25,15 +25,15 @@ func TestSharedControl(t *testing.T) {
 	if c := d.Control(); c.Holder == nil || *c.Holder != ann || c.Taken {
 		t.Errorf("control = %+v, want it shared by %v", c, ann)
 	}
-	if !moves(t, d, robot) || !moves(t, d, api) || moves(t, d, bob) {
+	if !canMove(t, d, robot) || !canMove(t, d, api) || canMove(t, d, bob) {
 		t.Error("shared control must refuse the input of other viewers only")
 	}
 	// The holder chooses either, and keeps control meanwhile.
 	since := d.Control().Since
-	if err := d.TakeControl(ctx, ann, false); err != nil || moves(t, d, robot) {
+	if err := d.TakeControl(ctx, ann, false); err != nil || canMove(t, d, robot) {
 		t.Errorf("alone: %v, %+v", err, d.Control())
 	}
-	if err := d.TakeSharedControl(ctx, ann, false); err != nil || !moves(t, d, robot) {
+	if err := d.TakeSharedControl(ctx, ann, false); err != nil || !canMove(t, d, robot) {
 		t.Errorf("shared again: %v, %+v", err, d.Control())
 	}
 	if c := d.Control(); !c.Since.Equal(since) {
@@ -47,8 +47,8 @@ func TestActors(t *testing.T) {
 	if got := d.Actors(); len(got) != 0 {
 		t.Errorf("at first: %v", got)
 	}
-	moves(t, d, ann) // viewers are known elsewhere
-	moves(t, d, robot)
+	canMove(t, d, ann) // viewers are known elsewhere
+	canMove(t, d, robot)
 	first := d.Actors()
 	if len(first) != 1 || first[0].Actor != robot || time.Since(first[0].Seen) > time.Minute {
 		t.Fatalf("actors = %+v, want %v", first, robot)
@@ -56,13 +56,13 @@ func TestActors(t *testing.T) {
 	if err := d.TakeControl(t.Context(), ann, false); err != nil {
 		t.Fatal(err)
 	}
-	moves(t, d, api) // which is refused
-	moves(t, d, robot)
+	canMove(t, d, api) // which is refused
+	canMove(t, d, robot)
 	if got := d.Actors(); len(got) != 2 || got[0].Actor != robot || got[1].Actor != api || !got[0].Seen.After(first[0].Seen) {
 		t.Errorf("actors = %+v", got)
 	}
 	for i := range 40 {
-		moves(t, d, desktop.Actor{Kind: desktop.ActorAPI, Name: fmt.Sprint(i)})
+		canMove(t, d, desktop.Actor{Kind: desktop.ActorAPI, Name: fmt.Sprint(i)})
 	}
 	if got := d.Actors(); len(got) != 32 || got[31].Actor.Name != "39" {
 		t.Errorf("%d actors, the last is %+v", len(got), got[len(got)-1])

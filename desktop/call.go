@@ -40,7 +40,7 @@ type outcome[T any] struct {
 }
 
 // call runs f on the present session and returns its result, or an error after limit. If
-// the X server hangs, f goes on in a goroutine until the connection ends.
+// the X server hangs, f continues in a goroutine until the connection ends.
 func call[T any](ctx context.Context, l *lifecycle, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
 	return callThen(ctx, l, op, limit, f, func(*session) {})
 }

@@ -12,9 +12,9 @@ func (r *recovery) check(s *session) {
 	if s.wm == nil {
 		return
 	}
-	if err := s.ask(hangLimit, r.closing, s.conn.Sync); err != nil {
+	if err := s.probe(hangLimit, r.closing, s.conn.Sync); err != nil {
 		select {
-		case <-r.suspicion: // a call was not answered either
+		case <-r.suspicion: // a call has timed out, too
 			if errors.Is(err, errHung) {
 				r.replaceHung(s)
 			}
@@ -36,19 +36,19 @@ func (r *recovery) check(s *session) {
 	}
 	if missing = r.checkKeyboard(s); missing != "" {
 		r.repair(s, "keyboard_broken", "the keyboard has no "+missing, func(context.Context) error {
-			return s.ask(hangLimit, r.closing, s.input.Keyboard.Restore)
+			return s.probe(hangLimit, r.closing, s.input.Keyboard.Restore)
 		})
 	}
 }
 
 // managerResponds reports whether the window manager answers within hangLimit. It
-// also returns true if the window manager, the X server or the desktop does not let
-// it ask, which other code handles.
+// also returns true if it cannot probe, because the window manager or the X server has
+// ended or the desktop is being closed. Other code handles these.
 func (r *recovery) managerResponds(s *session) bool {
 	ctx, cancel := endWith(context.Background(), r.closing, s.conn.Done(), ended(s.wm))
 	defer cancel()
 	ok := false
-	err := s.ask(2*hangLimit, r.closing, func() (err error) {
+	err := s.probe(2*hangLimit, r.closing, func() (err error) {
 		ok, err = s.windows.Responds(ctx, hangLimit)
 		return err
 	})
@@ -81,11 +81,11 @@ func (r *recovery) rest(s *session, t time.Duration) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// checkKeyboard returns a description of the missing key, or "". It returns "" too
-// if the X server does not answer.
+// checkKeyboard returns a description of a missing key, or "" if no key is missing or the
+// X server does not answer.
 func (r *recovery) checkKeyboard(s *session) string {
-	var missing string // which a question that goes on after the error may still set
-	err := s.ask(hangLimit, r.closing, func() (err error) {
+	var missing string // the probe may still set it after an error
+	err := s.probe(hangLimit, r.closing, func() (err error) {
 		missing, err = s.input.Keyboard.Check()
 		return err
 	})

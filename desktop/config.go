@@ -58,10 +58,10 @@ type Config struct {
 	// Zero: the X server chooses.
 	Display int
 
-	// StateDir holds the X authority file, the log, and the record by which the next
-	// program finds the processes of a killed one. One desktop at a time may use it.
-	// Empty: a temporary directory, removed by Close, or by the next such Start after
-	// this program was killed.
+	// StateDir holds the X authority file, the log, and a record of the processes, by
+	// which the next Start can end them if this program is killed. One desktop at a time
+	// may use it. Empty: a temporary directory, which Close removes or, if this program is
+	// killed, the next Start with an empty StateDir.
 	StateDir string
 
 	// Home is the HOME of the desktop's programs. openbox reads
@@ -108,10 +108,10 @@ type Config struct {
 	ControlIdle time.Duration
 
 	// NoQuiesce lets API callers and agents send input, and read the clipboard, before
-	// programs have handled the input before. Input of viewers never waits for that. It
-	// is for callers that pace themselves, for example by screenshots: input that is too
-	// early goes to the window, menu or field that is there then. Keys wait for the
-	// window manager in any case.
+	// programs have handled the previous input. Input of viewers never waits for that.
+	// NoQuiesce is for callers that wait themselves, for example for screenshots: input
+	// that is too early goes to the window, menu or field that is there at that time.
+	// Keys wait for the window manager in any case.
 	NoQuiesce bool
 
 	// Policy is called before every input. If it returns an error, the input is not
@@ -119,7 +119,7 @@ type Config struct {
 	// other input can run meanwhile. Nil: everything is allowed.
 	Policy func(context.Context, Action) error
 
-	// Logger receives failures, restarts and debug messages. Nil: none.
+	// Logger receives failures, restarts and debug messages. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 

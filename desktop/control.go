@@ -69,13 +69,13 @@ type control struct {
 	idle    time.Duration
 	changed func(Control) // called with mu held
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	now     Control
 	used    time.Time  // the holder's latest input, or Since
 	acted   bool       // the holder has sent input
 	present []Presence // see Desktop.Actors
 	timer   *time.Timer
-	over    bool
+	closed  bool // stop was called
 }
 
 // set changes the holder. The caller has mu.
@@ -115,7 +115,7 @@ func (c Control) refuses(a Actor) bool {
 // arm starts the timer that ends the control of an idle holder. The caller has mu.
 func (c *control) arm(expire func()) {
 	switch {
-	case c.over:
+	case c.closed:
 	case c.timer == nil:
 		c.timer = time.AfterFunc(c.idle, expire)
 	default:
@@ -126,7 +126,7 @@ func (c *control) arm(expire func()) {
 func (c *control) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
+	c.closed = true
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -204,9 +204,9 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 	})
 }
 
-// changeControl makes the state that decide returns the state of control. decide
-// runs with mu held. Long typing ends if its actor may no longer send input. Keys
-// and buttons that the former holder holds are released before any other input.
+// changeControl sets control to what decide returns. decide runs with mu held. Long
+// typing ends if its actor may no longer send input. Keys and buttons that the former
+// holder holds are released before any other input.
 func (in *inputs) changeControl(ctx context.Context, decide func(now Control) (Control, error)) error {
 	if in.isClosing() {
 		return fmt.Errorf("change control: %w", ErrClosed)
@@ -276,8 +276,8 @@ func (in *inputs) expireControl() {
 		c.used = time.Now()
 	}
 	left := c.idle - time.Since(c.used)
-	idle := !c.over && c.now.Holder != nil && left <= 0
-	if !c.over && c.now.Holder != nil && left > 0 {
+	idle := !c.closed && c.now.Holder != nil && left <= 0
+	if !c.closed && c.now.Holder != nil && left > 0 {
 		c.timer.Reset(left)
 	}
 	c.mu.Unlock()
@@ -295,13 +295,13 @@ func (in *inputs) expireControl() {
 	}
 }
 
-// withInput runs f in the turn of an input, without asking for control.
+// withInput runs f in the turn of an input. It does not check whether an actor has control.
 func (in *inputs) withInput(ctx context.Context, f func(*session) error) error {
 	_, err := call(ctx, &in.lifecycle, "change control", inputLimit, func(ctx context.Context, s *session) (struct{}, error) {
-		if err := in.turns.take(ctx, true); err != nil {
+		if err := in.turns.acquire(ctx, true); err != nil {
 			return struct{}{}, err
 		}
-		defer in.turns.give(nil)
+		defer in.turns.release(nil)
 		return struct{}{}, f(s)
 	})
 	return err

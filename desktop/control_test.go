@@ -15,8 +15,8 @@ var (
 	api   = desktop.Actor{Kind: desktop.ActorAPI}
 )
 
-// moves says whether an actor may move the pointer.
-func moves(t *testing.T, d *desktop.Desktop, a desktop.Actor) bool {
+// canMove reports whether an actor may move the pointer.
+func canMove(t *testing.T, d *desktop.Desktop, a desktop.Actor) bool {
 	t.Helper()
 	_, err := d.Move(desktop.WithActor(t.Context(), a), desktop.Move{At: desktop.Point{X: 10, Y: 10}})
 	if err != nil && !errors.Is(err, desktop.ErrControlHeld) {
@@ -43,14 +43,14 @@ func TestControl(t *testing.T) {
 			for _, w := range want {
 				wanted = wanted || w == a
 			}
-			if got := moves(t, d, a); got != wanted {
+			if got := canMove(t, d, a); got != wanted {
 				t.Errorf("%v may act: %v, want %v; control is %+v", a, got, wanted, d.Control())
 			}
 		}
 	}
 	may(ann, bob, robot, api)
 
-	// Granted: the API and agents go on, other viewers do not.
+	// Granted: API callers and agents may send input, other viewers may not.
 	if err := d.RequestControl(ctx, ann); err != nil {
 		t.Fatal(err)
 	}
@@ -98,9 +98,9 @@ func TestControl(t *testing.T) {
 	may(ann, bob, robot, api)
 }
 
-// pressed presses a key, which a terminal gets as a small letter unless Shift is
+// pressKey presses a key, which a terminal gets as a small letter unless Shift is
 // held down.
-func pressed(t *testing.T, d *desktop.Desktop, path string) {
+func pressKey(t *testing.T, d *desktop.Desktop, path string) {
 	t.Helper()
 	for _, key := range []string{"a", "Return"} {
 		if err := d.Press(t.Context(), desktop.Press{Keys: key}); err != nil {
@@ -114,7 +114,7 @@ func pressed(t *testing.T, d *desktop.Desktop, path string) {
 // keys it holds.
 func TestControlEvents(t *testing.T) {
 	t.Parallel()
-	d := start(t, desktop.Config{ControlIdle: 3 * time.Second}) // until the key that is held down
+	d := start(t, desktop.Config{ControlIdle: 3 * time.Second}) // long enough to press the key below
 	sub := d.Subscribe(0)
 	defer sub.Close()
 	path := xterm(t, d)
@@ -142,10 +142,10 @@ func TestControlEvents(t *testing.T) {
 			t.Fatalf("%d events of control did not come", len(want))
 		}
 	}
-	if !moves(t, d, bob) {
-		t.Error("control that was given back is still held")
+	if !canMove(t, d, bob) {
+		t.Error("a key is still held after the idle holder has lost control")
 	}
-	pressed(t, d, path)
+	pressKey(t, d, path)
 }
 
 // TestControlMovesReleaseKeys releases the keys and buttons of the former holder.
@@ -163,5 +163,5 @@ func TestControlMovesReleaseKeys(t *testing.T) {
 	if err := d.ReleaseControl(as, ann); err != nil {
 		t.Fatal(err)
 	}
-	pressed(t, d, path)
+	pressKey(t, d, path)
 }

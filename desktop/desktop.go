@@ -26,7 +26,7 @@ type Desktop struct {
 	watch   sync.WaitGroup // the recovery goroutine
 }
 
-// programs is the processes of a desktop, with their user, files and environment.
+// programs holds the processes of a desktop, with their user, files and environment.
 type programs struct {
 	cfg      Config // with defaults
 	log      *slog.Logger
@@ -47,18 +47,18 @@ type lifecycle struct {
 	events    *EventLog
 	suspicion chan struct{} // the X server may be hanging
 	closing   chan struct{} // closed when Close begins
-	done      chan struct{} // closed when Close is through
+	done      chan struct{} // closed when Close has finished
 	closeOnce sync.Once
 	closeErr  error
 	calls     sync.WaitGroup      // calls under way; added to only while not closing
 	frames    *semaphore.Weighted // the bytes of screenshots' frames
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	state     State
-	session   *session      // nil while there is no X server to talk to
+	session   *session      // nil while there is no connection to an X server
 	fresh     chan struct{} // closed when the next session begins
 	display   int           // number, known since the first session
-	size      Size          // wanted; a restarted X server gets it too
+	size      Size          // last requested; a restarted X server gets it, too
 	startedAt time.Time
 	restarts  int
 	lastError *Failure
@@ -200,9 +200,9 @@ func (p *programs) unshare() error {
 }
 
 // Close releases held keys and buttons, ends the desktop and all programs on it, and
-// waits for that. Calls under way return ErrClosed. Close may be called more than once and
-// from any goroutine, but not from Config.Policy. Every call waits for the end of the first
-// and returns its error: programs that did not end, or files that could not be cleaned up.
+// waits for that. Running calls return ErrClosed. Close may be called more than once and
+// from any goroutine, but not from Config.Policy. Every call waits until the first one has
+// finished and returns its error: programs that did not end, or files that were not removed.
 func (d *Desktop) Close() error {
 	d.closeOnce.Do(func() {
 		d.closeErr = d.close()
@@ -217,7 +217,7 @@ func (d *Desktop) close() error {
 	d.state = StateStopping
 	d.mu.Unlock()
 	close(d.closing)
-	d.turns.hurry()
+	d.turns.skipWaits()
 	d.control.stop()
 	d.sound.close()
 	d.watch.Wait() // the recovery goroutine changes the session
@@ -227,7 +227,7 @@ func (d *Desktop) close() error {
 	d.mu.Unlock()
 	var errs []error
 	if s != nil { // the X server does not release keys and buttons when the connection ends
-		_ = s.ask(partingLimit, nil, s.input.ReleaseAll)
+		_ = s.probe(partingLimit, nil, s.input.ReleaseAll)
 	}
 	if d.apps != nil { // before the display ends
 		errs = append(errs, d.apps.Close())
@@ -250,18 +250,18 @@ func (d *Desktop) close() error {
 	return nil
 }
 
-// awaitCalls waits for the calls under way, which end with the connection unless a
+// awaitCalls waits for running calls. They end with the connection, except calls whose
 // Policy ignores its context.
 func (l *lifecycle) awaitCalls() {
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		l.calls.Wait()
-		close(over)
+		close(ended)
 	}()
 	limit := time.NewTimer(partingLimit)
 	defer limit.Stop()
 	select {
-	case <-over:
+	case <-ended:
 	case <-limit.C:
 		l.log.Debug("a call outlives the desktop")
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// ownerEnv makes the test binary a program that runs a desktop until it is
-// killed.
+// ownerEnv is the variable that makes the test binary run a desktop until it is killed.
 const ownerEnv = "DESKTOP_TEST_OWNER"
 
 func TestMain(m *testing.M) {
@@ -259,7 +258,7 @@ func TestXServerKilled(t *testing.T) {
 	if failed.Failure.Code != "xserver_exited" {
 		t.Errorf("failure %+v", failed.Failure)
 	}
-	// What is called meanwhile says so, or works already.
+	// A call during the restart returns ErrRestarting, or works already.
 	if _, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{}); err != nil && !errors.Is(err, desktop.ErrRestarting) {
 		t.Errorf("screenshot meanwhile: %v, want ErrRestarting", err)
 	}
@@ -337,7 +336,7 @@ func TestOwnerKilled(t *testing.T) {
 	if !strings.HasPrefix(string(line[:n]), "ready") {
 		t.Fatalf("owner said %q", line[:n])
 	}
-	left := carriers(t, dir)
+	left := processesWithHome(t, dir)
 	if len(left) < 4 {
 		t.Fatalf("found only %v of the desktop's processes", left)
 	}
@@ -356,8 +355,8 @@ func TestOwnerKilled(t *testing.T) {
 	}
 }
 
-// carriers finds the processes whose HOME is in a directory.
-func carriers(t *testing.T, dir string) []int {
+// processesWithHome finds the processes whose HOME is in a directory.
+func processesWithHome(t *testing.T, dir string) []int {
 	t.Helper()
 	envs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

@@ -47,7 +47,7 @@ func destroyWindows(t *testing.T, display, authority string) {
 }
 
 // TestDestroyedWindows: a program destroys the windows with which the desktop follows selections.
-// The desktop starts again and tells it, and screenshots, the clipboard and a feed go on.
+// The desktop restarts and reports it, and screenshots, the clipboard and a feed continue.
 func TestDestroyedWindows(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
@@ -69,7 +69,7 @@ func TestDestroyedWindows(t *testing.T) {
 		}
 	}
 	if !restarted {
-		t.Fatal("the desktop did not start again")
+		t.Fatal("the desktop did not restart")
 	}
 	for reset := false; !reset; {
 		frame, err := feed.Next(ctx)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// runDir is the folder below the state directory that records what runs.
+	// runDir is the folder below the state directory that records the running processes.
 	runDir = "run"
 	// stateLock is the file in the state directory that a desktop has locked.
 	stateLock = "desktop.lock"
@@ -199,7 +199,7 @@ func (d *dirs) remove() error {
 	return nil
 }
 
-// sweep ends the processes that a killed program left.
+// sweep ends the processes that a killed program has left running.
 func (p *programs) sweep() {
 	if n, err := supervise.Sweep(p.dirs.run, p.log); err != nil {
 		p.log.Debug("sweep", "error", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testspace"
 )
 
-// plant makes a file, and its folders.
-func plant(t *testing.T, parts ...string) string {
+// createFile makes a file, and its folders.
+func createFile(t *testing.T, parts ...string) string {
 	t.Helper()
 	path := filepath.Join(parts...)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -27,7 +27,7 @@ func plant(t *testing.T, parts ...string) string {
 	return path
 }
 
-func there(path string) bool {
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
@@ -35,9 +35,9 @@ func there(path string) bool {
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
-	state, outside := filepath.Join(base, "state"), plant(t, base, "outside", "file")
-	kept := plant(t, state, "recordings", "rec_1", "video.mp4")
-	gone := []string{plant(t, state, "home", ".cache", "big"), plant(t, state, LogName), plant(t, state, stateLock)}
+	state, outside := filepath.Join(base, "state"), createFile(t, base, "outside", "file")
+	kept := createFile(t, state, "recordings", "rec_1", "video.mp4")
+	gone := []string{createFile(t, state, "home", ".cache", "big"), createFile(t, state, LogName), createFile(t, state, stateLock)}
 	for _, name := range []string{"link", "home/link", "runtime"} {
 		if err := os.Symlink(filepath.Dir(outside), filepath.Join(state, name)); err != nil {
 			t.Fatal(err)
@@ -48,32 +48,32 @@ func TestDiscard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range gone {
-		if there(path) {
+		if exists(path) {
 			t.Errorf("%s is there still", path)
 		}
 	}
-	if !there(kept) || !there(outside) {
-		t.Errorf("kept: %v, outside: %v, want both there", there(kept), there(outside))
+	if !exists(kept) || !exists(outside) {
+		t.Errorf("kept: %v, outside: %v, want both there", exists(kept), exists(outside))
 	}
 	for range 2 { // the second time there is none
-		if err := Discard(state, nil); err != nil || there(state) {
-			t.Errorf("with nothing to keep: %v, there: %v", err, there(state))
+		if err := Discard(state, nil); err != nil || exists(state) {
+			t.Errorf("with nothing to keep: %v, there: %v", err, exists(state))
 		}
 	}
 }
 
-// TestDiscardRefuses leaves everything as it is.
+// TestDiscardRefuses: a Discard that fails removes nothing.
 func TestDiscardRefuses(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	used := filepath.Join(base, "used")
-	file := plant(t, used, "home", "file")
+	file := createFile(t, used, "home", "file")
 	d := dirs{state: used, home: used, log: used + "/log", run: used + "/run", runtime: used}
 	if err := d.create(supervise.User{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Discard(used, nil); !errors.Is(err, errInUse) || !there(file) {
-		t.Errorf("in use: %v, there: %v", err, there(file))
+	if err := Discard(used, nil); !errors.Is(err, errInUse) || !exists(file) {
+		t.Errorf("in use: %v, there: %v", err, exists(file))
 	}
 	if err := d.remove(); err != nil {
 		t.Fatal(err)
@@ -82,21 +82,20 @@ func TestDiscardRefuses(t *testing.T) {
 	if err := os.Symlink(used, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := Discard(link, nil); err == nil || !there(file) || !there(link) {
-		t.Errorf("a link: %v, there: %v, %v", err, there(file), there(link))
+	if err := Discard(link, nil); err == nil || !exists(file) || !exists(link) {
+		t.Errorf("a link: %v, there: %v, %v", err, exists(file), exists(link))
 	}
-	// Nor is a lock made where a link leads.
+	// If the lock is a link, Discard makes no file at its target.
 	away := filepath.Join(base, "away")
 	if err := errors.Join(os.Remove(filepath.Join(used, stateLock)), os.Symlink(away, filepath.Join(used, stateLock))); err != nil {
 		t.Fatal(err)
 	}
-	if err := Discard(used, nil); err == nil || there(away) || !there(file) {
-		t.Errorf("a lock that is a link: %v, made: %v, there: %v", err, there(away), there(file))
+	if err := Discard(used, nil); err == nil || exists(away) || !exists(file) {
+		t.Errorf("a lock that is a link: %v, made: %v, there: %v", err, exists(away), exists(file))
 	}
 }
 
-// TestDiscardWithMount keeps files that are mounted below the directory.
-// TestDiscardDeepHome: directories inside of one another take a bounded number of open files.
+// TestDiscardDeepHome: Discard needs a bounded number of open files for nested directories.
 func TestDiscardDeepHome(t *testing.T) { //nolint:paralleltest // it lowers a limit of the process
 	dir := filepath.Join(t.TempDir(), "state")
 	home := filepath.Join(dir, "home")
@@ -135,19 +134,20 @@ func TestDiscardDeepHome(t *testing.T) { //nolint:paralleltest // it lowers a li
 	if err != nil {
 		t.Error(err)
 	}
-	if there(dir) {
+	if exists(dir) {
 		t.Error("the directory is still there")
 	}
 }
 
+// TestDiscardWithMount: Discard keeps files that are mounted below the directory.
 func TestDiscardWithMount(t *testing.T) {
 	t.Parallel()
 	disk := testspace.Disk(t, "1m")
 	if disk == "" {
 		return // the test has run
 	}
-	file := plant(t, disk, "remote")
-	if err := Discard(filepath.Dir(disk), nil); err == nil || !strings.Contains(err.Error(), disk) || !there(file) {
-		t.Errorf("Discard: %v, there: %v", err, there(file))
+	file := createFile(t, disk, "remote")
+	if err := Discard(filepath.Dir(disk), nil); err == nil || !strings.Contains(err.Error(), disk) || !exists(file) {
+		t.Errorf("Discard: %v, there: %v", err, exists(file))
 	}
 }

@@ -16,7 +16,7 @@
 // # Lifetime
 //
 // A Desktop lives until Close, which releases held keys, ends all programs on the desktop, ends
-// the display, and waits for that. Calls under way return ErrClosed. If this program is killed,
+// the display, and waits for that. Running calls return ErrClosed. If this program is killed,
 // the kernel ends the desktop's own programs. The next Start with the same StateDir, or Sweep,
 // ends the launched ones.
 //

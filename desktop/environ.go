@@ -8,8 +8,8 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// foreign are variables about this program's own session, display and user, which the
-// desktop's programs do not get.
+// foreign lists the variables that describe this program's own session, display and user.
+// The desktop's programs do not get them.
 var foreign = []string{
 	"DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SESSION_MANAGER",
 	"DESKTOP_STARTUP_ID", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
@@ -39,9 +39,9 @@ func (p *programs) environ(display string) []string {
 	return supervise.Environ(env, append(shims, p.cfg.Env...)...)
 }
 
-// serverEnviron is the environment of the X server. The C library allocates the screen in
-// huge pages: to touch small ones would take a quarter of the start (glibc manual,
-// "Memory Allocation Tunables").
+// serverEnviron is the environment of the X server. It makes the C library allocate the
+// screen in huge pages, because page faults of small ones would take a quarter of the time of
+// Start (glibc manual, "Memory Allocation Tunables").
 func (p *programs) serverEnviron() []string {
 	env := p.plainEnviron("DISPLAY")
 	tunables := "glibc.malloc.hugetlb=1"

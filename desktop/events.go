@@ -9,16 +9,16 @@ import (
 // eventRing is how many events are kept for subscribers that lag or resume.
 const eventRing = 1024
 
-// EventLog numbers the events of a desktop and keeps the latest. Desktops of other kinds, such
-// as that of package robot, make one with [NewEventLog].
+// EventLog numbers the events of a desktop and keeps the latest. Other implementations of a
+// desktop, such as package robot, make one with [NewEventLog].
 type EventLog struct {
 	desktop string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	ring   [eventRing]Event
 	last   uint64        // Seq of the newest event
 	wake   chan struct{} // closed at the next event; nil: no subscription waits
-	run    *Event        // a person's typing that was not emitted yet; nil: none
+	run    *Event        // a person's typing that is not emitted yet; nil: none
 	pause  *time.Timer   // ends run
 	closed bool
 }
@@ -69,7 +69,8 @@ func (l *EventLog) Close() {
 }
 
 // next returns the event after seq, or a gap if the log has dropped that event, or a
-// channel that is closed when there is one. ended means that there will be none.
+// channel that is closed when the event is emitted. ended reports that the log is closed and
+// has no event after seq.
 func (l *EventLog) next(seq uint64) (e Event, wait <-chan struct{}, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

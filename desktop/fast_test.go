@@ -8,8 +8,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// fastRounds is how often each sequence is tried: what goes wrong does not every
-// time.
+// fastRounds is how often each sequence runs, because a race does not fail every time.
 const fastRounds = 4
 
 // A window is drawn when nothing has changed for settleFor.
@@ -18,9 +17,9 @@ const (
 	settleLimit = 5 * time.Second
 )
 
-// TestAtOnce does what an agent or a script does, without a pause: each step has
-// to find what the one before it led to.
-func TestAtOnce(t *testing.T) {
+// TestWithoutPauses sends the input of an agent or a script without pauses: each step must
+// find the effect of the previous one.
+func TestWithoutPauses(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm", "zenity")
 	d := start(t, desktop.Config{Size: desktop.Size{Width: 1440, Height: 900}})
@@ -54,13 +53,13 @@ func closeAll(t *testing.T, d *desktop.Desktop) {
 			t.Fatal(err)
 		}
 		for _, w := range list {
-			_ = d.CloseWindow(t.Context(), w.ID) // it may have gone
+			_ = d.CloseWindow(t.Context(), w.ID) // it may have closed
 		}
 		return len(list) == 0
 	})
 }
 
-// terminalAt is a terminal that has the focus, at a place, and its file.
+// terminalAt opens a terminal at a position and returns it, with the focus, and its file.
 func terminalAt(t *testing.T, d *desktop.Desktop, x, y int) (desktop.Window, string) {
 	t.Helper()
 	path := xterm(t, d)
@@ -128,7 +127,7 @@ func titleButton(t *testing.T, d *desktop.Desktop, fromEnd int, closes bool) {
 	_, path := terminalAt(t, d, 20, 40)
 	w, _ := terminalAt(t, d, 700, 400)
 	click(t, d, w.Frame.X+w.Frame.Width-fromEnd, w.Bounds.Y-10, desktop.ButtonLeft, 1)
-	if closes { // a terminal may wait for what it ran before it does
+	if closes { // a terminal may wait for its program before it closes
 		until(t, "end of the window", func() bool {
 			list, err := d.Windows(t.Context(), desktop.WindowFilter{All: true})
 			return err == nil && len(list) == 1
@@ -227,8 +226,8 @@ func markAndPaste(t *testing.T, d *desktop.Desktop) {
 	wantTyped(t, path, "some text\n")
 }
 
-// pasteAndReturn sends text by way of a selection, which gets something else at
-// once.
+// pasteAndReturn sends text by way of a selection, which gets other content immediately
+// afterwards.
 func pasteAndReturn(t *testing.T, d *desktop.Desktop) {
 	t.Helper()
 	w, path := terminalAt(t, d, 20, 40)

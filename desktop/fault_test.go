@@ -25,8 +25,8 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 	}
 }
 
-// every calls each method of a desktop once. Those that act are harmless.
-func every(d *desktop.Desktop) map[string]func(context.Context) error {
+// allCalls calls each method of a desktop once. Those that act are harmless.
+func allCalls(d *desktop.Desktop) map[string]func(context.Context) error {
 	at := desktop.Point{X: 300, Y: 200}
 	return map[string]func(context.Context) error{
 		"screenshot":       func(ctx context.Context) error { _, err := d.Screenshot(ctx, desktop.ScreenshotOptions{}); return err },
@@ -70,7 +70,7 @@ func every(d *desktop.Desktop) map[string]func(context.Context) error {
 	}
 }
 
-// expected are the answers of every that are right on a desktop that works.
+// expected reports whether an error of allCalls is correct on a desktop that works.
 func expected(err error) bool {
 	for _, e := range []error{desktop.ErrWindowNotFound, desktop.ErrNoFocusedWindow, desktop.ErrNoClipboardContent, desktop.ErrInvalid} {
 		if errors.Is(err, e) {
@@ -88,7 +88,7 @@ func TestHungXServer(t *testing.T) {
 	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
 	const limit = 500 * time.Millisecond
 	var calls sync.WaitGroup
-	for name, f := range every(d) {
+	for name, f := range allCalls(d) {
 		calls.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
@@ -103,16 +103,16 @@ func TestHungXServer(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	// A click that is given up does not leave its modifiers down.
+	// A click that times out does not leave its modifiers pressed.
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if _, err := d.Click(ctx, desktop.Click{Modifiers: []string{"shift", "ctrl"}}); err == nil {
 		t.Error("clicked on a hung X server")
 	}
 	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGCONT)
-	for name, f := range every(d) {
+	for name, f := range allCalls(d) {
 		if err := f(t.Context()); !expected(err) {
-			t.Errorf("%s after it went on: %v", name, err)
+			t.Errorf("%s after the X server continued: %v", name, err)
 		}
 	}
 	if got := d.Status(); got.Restarts != 0 {
@@ -153,12 +153,12 @@ func TestControlWhileHung(t *testing.T) {
 		t.Errorf("%v has control", h)
 	}
 	signal(t, pid, syscall.SIGCONT)
-	if !moves(t, d, bob) {
-		t.Error("who has control cannot act")
+	if !canMove(t, d, bob) {
+		t.Error("the holder of control cannot send input")
 	}
 }
 
-// TestSettleAfterDelay has the quiet time begin after the first look at the screen.
+// TestSettleAfterDelay: the quiet time begins with the first frame of the screen.
 func TestSettleAfterDelay(t *testing.T) {
 	t.Parallel()
 	const quiet = 300 * time.Millisecond
@@ -179,7 +179,7 @@ func TestSettleAfterDelay(t *testing.T) {
 		t.Fatalf("Settle: %v, %v", settled, err)
 	}
 	if took := time.Since(begin); took < quiet {
-		t.Errorf("it had stood still for %v, want %v", took, quiet)
+		t.Errorf("the screen had not changed for %v, want %v", took, quiet)
 	}
 }
 
@@ -202,8 +202,8 @@ func TestXServerHangsForGood(t *testing.T) {
 	}
 }
 
-// closes fails the test when Close takes long.
-func closes(t *testing.T, d *desktop.Desktop, limit time.Duration) {
+// wantCloseWithin fails the test when Close takes long.
+func wantCloseWithin(t *testing.T, d *desktop.Desktop, limit time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	if err := d.Close(); err != nil {
@@ -222,14 +222,14 @@ func TestCloseWhileHung(t *testing.T) {
 			dir := t.TempDir()
 			d := start(t, desktop.Config{StateDir: dir})
 			signal(t, pidOf(t, d, "Xvfb"), syscall.SIGSTOP)
-			if unmanaged { // recovery waits for one that cannot begin
+			if unmanaged { // recovery waits for a window manager that cannot start
 				sub := d.Subscribe(0)
 				defer sub.Close()
 				signal(t, pidOf(t, d, "openbox"), syscall.SIGKILL)
 				await(t, sub, "failure", ofType(desktop.EventFailed))
 			}
-			closes(t, d, 8*time.Second)
-			if left := carriers(t, dir); len(left) > 0 {
+			wantCloseWithin(t, d, 8*time.Second)
+			if left := processesWithHome(t, dir); len(left) > 0 {
 				t.Errorf("%v are left", left)
 			}
 		})
@@ -246,7 +246,7 @@ func TestCloseDuringRecovery(t *testing.T) {
 		if i > 0 {
 			await(t, sub, "failure", ofType(desktop.EventFailed))
 		}
-		closes(t, d, 5*time.Second)
+		wantCloseWithin(t, d, 5*time.Second)
 		last := desktop.Event{}
 		for e := range sub.Events() {
 			last = e
@@ -258,7 +258,7 @@ func TestCloseDuringRecovery(t *testing.T) {
 		if _, err := d.Pointer(t.Context()); !errors.Is(err, desktop.ErrClosed) {
 			t.Errorf("%s: pointer after Close: %v", victim, err)
 		}
-		if left := carriers(t, dir); len(left) > 0 {
+		if left := processesWithHome(t, dir); len(left) > 0 {
 			t.Errorf("%s: %v are left", victim, left)
 		}
 	}
@@ -273,7 +273,7 @@ func TestCloseDuringCalls(t *testing.T) {
 	defer sub.Close()
 	var calls sync.WaitGroup
 	begun := make(chan struct{}, 64)
-	for name, f := range every(d) {
+	for name, f := range allCalls(d) {
 		calls.Go(func() {
 			for {
 				begun <- struct{}{}
@@ -290,7 +290,7 @@ func TestCloseDuringCalls(t *testing.T) {
 	}
 	calls.Go(func() {
 		err := desktop.ErrInterrupted
-		for errors.Is(err, desktop.ErrInterrupted) { // by ReleaseAll, which is among the calls
+		for errors.Is(err, desktop.ErrInterrupted) { // by ReleaseAll, which is one of the calls
 			err = d.Type(t.Context(), desktop.Type{Text: strings.Repeat("x", 1000), Delay: time.Second})
 		}
 		if !errors.Is(err, desktop.ErrClosed) {
@@ -311,18 +311,18 @@ func TestCloseDuringCalls(t *testing.T) {
 			}
 		}
 	}()
-	closes(t, d, 5*time.Second)
+	wantCloseWithin(t, d, 5*time.Second)
 	<-done
 }
 
-func TestManyCallersAtOnce(t *testing.T) {
+func TestManyConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xdg-open")
 	d := start(t, desktop.Config{})
 	xterm(t, d)
 	var calls sync.WaitGroup
 	for range 3 {
-		for name, f := range every(d) {
+		for name, f := range allCalls(d) {
 			calls.Go(func() {
 				for range 3 {
 					if err := f(t.Context()); !expected(err) {
@@ -351,7 +351,7 @@ func TestAttachedServerHangs(t *testing.T) {
 	if _, err := guest.Pointer(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("pointer: %v", err)
 	}
-	closes(t, guest, 5*time.Second)
+	wantCloseWithin(t, guest, 5*time.Second)
 }
 
 // fakeXvfb puts a script in front of the real Xvfb, in a PATH for t.Setenv; $real
@@ -378,12 +378,12 @@ func TestXServerDoesNotStart(t *testing.T) {
 		t.Errorf("Start: %v, want what Xvfb said", err)
 	}
 	fakeXvfb(t, "exec sleep 600")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // by then it has begun
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Xvfb has been started by then
 	defer cancel()
 	if _, err := desktop.Start(ctx, desktop.Config{StateDir: dir}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Xvfb") {
 		t.Errorf("Start: %v, want a deadline that names Xvfb", err)
 	}
-	if left := carriers(t, dir); len(left) > 0 {
+	if left := processesWithHome(t, dir); len(left) > 0 {
 		t.Errorf("%v are left", left)
 	}
 }
@@ -402,13 +402,13 @@ func TestDisplayTakenDuringRestart(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("xdpyinfo with the user's authority file: %v: %.200s", err, out)
 	}
-	closes(t, d, 5*time.Second)
+	wantCloseWithin(t, d, 5*time.Second)
 	if got := readFile(t, authority); got != "" {
 		t.Errorf("%d bytes are left in the authority file", len(got))
 	}
 }
 
-func TestManyStartsAtOnce(t *testing.T) {
+func TestManyConcurrentStarts(t *testing.T) {
 	t.Parallel()
 	taken := start(t, desktop.Config{})
 	n, err := strconv.Atoi(taken.Status().Display[1:])
@@ -470,7 +470,7 @@ func TestTypeWhileWindowManagerStops(t *testing.T) {
 	go func() { typed <- d.Type(t.Context(), desktop.Type{Text: "there\n"}) }()
 	select {
 	case err := <-typed:
-		t.Fatalf("typed into whatever had the focus: %v", err)
+		t.Fatalf("typed into the window that had the focus: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
 	signal(t, pid, syscall.SIGCONT)

@@ -19,7 +19,7 @@ type FeedFrame struct {
 	Stride int
 	Size   Size
 
-	// Changed is where pixels may differ from the frame before: the whole screen if
+	// Changed is where pixels may differ from the previous frame: the whole screen if
 	// Reset. It is valid as long as Pix.
 	Changed []Rect
 
@@ -31,8 +31,8 @@ type FeedFrame struct {
 	Noticed time.Time
 }
 
-// Feed follows the screen, for one goroutine. A desktop may have many. Between calls of
-// Next it costs only the memory of a picture.
+// Feed follows the screen, for one goroutine. A desktop may have many feeds. Between calls of
+// Next a feed needs only the memory of one picture.
 type Feed struct {
 	d       *Desktop
 	session *session
@@ -55,16 +55,16 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	noticed := time.Now()
 	for {
 		fresh := f.d.nextSession()
-		frame, err := f.look(ctx)
+		frame, err := f.takeFrame(ctx)
 		switch {
 		case lost(err) || errors.Is(err, ErrRestarting):
-			f.drop()
+			f.dropCapture()
 			if err = f.d.awaitSession(ctx, fresh); err == nil {
 				continue
 			}
 		case err != nil && !errors.Is(err, ErrClosed) && ctx.Err() == nil:
 			f.d.log.Warn("capture the screen", "error", err)
-			f.drop()
+			f.dropCapture()
 			if err = f.d.pause(ctx, feedRetry); err == nil {
 				continue
 			}
@@ -73,7 +73,7 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 			return FeedFrame{}, fmt.Errorf("follow screen: %w", err)
 		}
 		if frame.Seq != f.seq || f.size == (Size{}) {
-			return f.show(frame, noticed), nil
+			return f.feedFrame(frame, noticed), nil
 		}
 		frame.Release()
 		select {
@@ -91,8 +91,8 @@ func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 const (
 	// feedRetry is the pause after a failure.
 	feedRetry = time.Second
-	// feedCheck is how long a Feed waits for an event. Without the object that reports changes,
-	// which another client can destroy, there are none. The next look then fails.
+	// feedCheck is how long a Feed waits for an event before it takes a frame. Another client
+	// can destroy the object that reports changes. Then no events come, and the frame fails.
 	feedCheck = 5 * time.Second
 )
 
@@ -119,13 +119,13 @@ func (f *Feed) Follow(ctx context.Context, frames chan<- FeedFrame, next <-chan 
 	}
 }
 
-func (f *Feed) look(ctx context.Context) (*x11.Frame, error) {
+func (f *Feed) takeFrame(ctx context.Context) (*x11.Frame, error) {
 	s, err := f.d.current()
 	if err != nil {
 		return nil, err
 	}
 	if s != f.session {
-		f.drop()
+		f.dropCapture()
 		if f.capture, err = s.conn.NewCapture(); err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (f *Feed) look(ctx context.Context) (*x11.Frame, error) {
 	return f.capture.Frame(ctx)
 }
 
-func (f *Feed) show(frame *x11.Frame, noticed time.Time) FeedFrame {
+func (f *Feed) feedFrame(frame *x11.Frame, noticed time.Time) FeedFrame {
 	out := FeedFrame{
 		Pix: frame.Pix, Stride: frame.Stride, Size: Size{frame.Width, frame.Height},
 		Reset: f.size != (Size{frame.Width, frame.Height}), Noticed: noticed,
@@ -164,7 +164,7 @@ func (f *Feed) release() {
 	}
 }
 
-func (f *Feed) drop() {
+func (f *Feed) dropCapture() {
 	if f.capture != nil {
 		_ = f.capture.Close()
 	}
@@ -174,7 +174,7 @@ func (f *Feed) drop() {
 // Close ends the feed. It may be called more than once, on the goroutine of Next.
 func (f *Feed) Close() error {
 	f.release()
-	f.drop()
+	f.dropCapture()
 	return nil
 }
 
@@ -186,9 +186,9 @@ type CursorImage struct {
 }
 
 // FollowCursor calls f with the pointer's picture, and again whenever it changes, until
-// ctx ends or the desktop is closed, and returns the reason. It goes on with the next X
-// server if one dies. It leaves out a picture that the X server of [Attach] does not
-// reveal.
+// ctx ends or the desktop is closed, and returns the reason. If the X server dies, it
+// continues with the next one. It skips a picture that the X server of [Attach] does not
+// give to other clients.
 func (d *Desktop) FollowCursor(ctx context.Context, f func(CursorImage)) error {
 	for {
 		fresh := d.nextSession()

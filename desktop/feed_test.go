@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// next is the next frame of a feed.
+// next returns the next frame of a feed.
 func next(t *testing.T, f *desktop.Feed) desktop.FeedFrame {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -86,7 +86,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("after a change of size: %v, reset %v", frame.Changed, frame.Reset)
 	}
 
-	// A dead X server's successor is shown, too.
+	// After the X server has died, the feed shows the next one.
 	for _, p := range d.Status().Processes {
 		if p.Name == "Xvfb" {
 			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {

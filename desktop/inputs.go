@@ -17,7 +17,7 @@ type inputs struct {
 }
 
 // act runs one input in its turn, if control and the policy allow it, emits it, and
-// returns the result of f. prepare, unless it is nil, refuses the action or completes it,
+// returns the result of f. prepare may be nil. It refuses the action or completes it,
 // for example with the position on the screen. After the deadline, f may still run.
 func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
@@ -41,9 +41,9 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 	v, err := callThen(ctx, &in.lifecycle, op, limit, do, func(s *session) {
 		switch {
 		case ours && in.cfg.paced(a.Actor):
-			in.turns.give(nil)
+			in.turns.release(nil)
 		case ours:
-			in.turns.give(s.input.Quiesce)
+			in.turns.release(s.input.Quiesce)
 		}
 	})
 	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
@@ -62,7 +62,7 @@ func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action
 		}
 		in.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.same(a.Actor) })
 	}
-	if err := in.turns.take(ctx, viewer || releases); err != nil {
+	if err := in.turns.acquire(ctx, viewer || releases); err != nil {
 		return false, cutShort(ctx, op, a, err)
 	}
 	if prepare != nil {
@@ -97,8 +97,8 @@ func (in *inputs) admit(ctx context.Context, a *Action) error {
 	return in.cfg.Policy(ctx, *a)
 }
 
-// paced reports whether an actor waits for programs before it sends more input, as the
-// person at a viewer does.
+// paced reports whether an actor itself waits for programs before it sends more input, as
+// the person at a viewer does.
 func (c *Config) paced(a Actor) bool { return c.NoQuiesce || a.Kind == ActorViewer }
 
 // follows waits until programs have handled the input before an action.
@@ -112,9 +112,9 @@ func (s *session) follows(ctx context.Context, a *Action) error {
 	return s.input.Quiesce(ctx)
 }
 
-// awaitListener has keys wait until a program wants them. It gives the turn away
-// meanwhile, because some windows never want keys, and reports whether it has the turn
-// again.
+// awaitListener delays keys until a program listens for them. It gives up the turn
+// meanwhile, because some windows never listen for keys, and reports whether it has the
+// turn again.
 func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
 	if !a.Name.pressesKeys() {
 		return true, nil
@@ -123,14 +123,14 @@ func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (our
 	if unheard == 0 || err != nil {
 		return true, err
 	}
-	in.turns.give(nil)
+	in.turns.release(nil)
 	if err := s.input.AwaitListener(ctx, unheard); err != nil {
 		return false, err
 	}
-	if err := in.turns.take(ctx, false); err != nil {
+	if err := in.turns.acquire(ctx, false); err != nil {
 		return false, err
 	}
-	return true, in.control.allows(a.Actor) // another actor may have it now
+	return true, in.control.allows(a.Actor) // another actor may have control now
 }
 
 // emit emits an action that had an effect. It leaves out the moves of viewers, a hundred a

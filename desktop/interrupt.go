@@ -11,7 +11,7 @@ import (
 var errReleased = errors.New("all input was released")
 
 // pendingInputs is the set of long inputs that run or wait for their turn. Other actors
-// wait for the end of short ones.
+// can end these, and wait for short ones.
 type pendingInputs struct {
 	mu  sync.Mutex
 	all map[*pendingInput]struct{}
@@ -63,8 +63,8 @@ func (p *pendingInputs) has(a Actor) bool {
 	return false
 }
 
-// cutShort adds the progress of an action to its error. If the error is ctx's
-// error, it becomes a *DeadlineError or an *InterruptedError.
+// cutShort adds the progress of an action to its error. It replaces the error of ctx by a
+// *DeadlineError or an *InterruptedError.
 func cutShort(ctx context.Context, op string, a *Action, err error) error {
 	if err == nil {
 		return nil

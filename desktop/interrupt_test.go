@@ -60,7 +60,7 @@ func TestInputIsInterrupted(t *testing.T) {
 		var cut *desktop.InterruptedError
 		if !errors.As(err, &cut) || !strings.Contains(err.Error(), test.cause) || !strings.HasSuffix(cut.Done, " of 4000 characters were typed") ||
 			test.wanted != nil && !errors.Is(err, test.wanted) {
-			t.Errorf("%s: Type() = %v, want an *InterruptedError with how far it came", test.name, err)
+			t.Errorf("%s: Type() = %v, want an *InterruptedError with the progress", test.name, err)
 		}
 		e := await(t, sub, "the typing of "+test.name, func(e desktop.Event) bool { return e.Type == desktop.EventAction && e.Action.Name == "type" })
 		if a := e.Action; a.Typed == nil || *a.Typed < 1 || *a.Typed >= 4000 || a.Length != 4000 || !strings.Contains(a.Error, test.cause) {
@@ -70,7 +70,7 @@ func TestInputIsInterrupted(t *testing.T) {
 			if _, err := d.Click(t.Context(), desktop.Click{}); err != nil {
 				t.Errorf("%s: the next click: %v", test.name, err)
 			}
-		} else if !moves(t, d, ann) {
+		} else if !canMove(t, d, ann) {
 			t.Errorf("%s: the new holder may not act", test.name)
 		}
 		cancel(nil)
@@ -80,7 +80,7 @@ func TestInputIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestTypingIsNotIdle keeps the control of an actor whose long text is typed.
+// TestTypingIsNotIdle: an actor keeps control while a long text is typed.
 func TestTypingIsNotIdle(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{ControlIdle: 200 * time.Millisecond})
@@ -94,8 +94,8 @@ func TestTypingIsNotIdle(t *testing.T) {
 	}
 }
 
-// TestViewerReleasesOnlyItsOwn has a viewer release its keys, as its page does without the
-// focus. That ends no input of an agent.
+// TestViewerReleasesOnlyItsOwn: a viewer that releases its keys, as its page does when it loses
+// the focus, ends no input of an agent.
 func TestViewerReleasesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
@@ -114,5 +114,5 @@ func TestViewerReleasesOnlyItsOwn(t *testing.T) {
 	wantTyped(t, path, "0123456789\n")
 }
 
-// typing says whether an agent has sent input.
+// typing reports whether an agent has sent input.
 func typing(d *desktop.Desktop) bool { return len(d.Actors()) > 0 }

@@ -16,8 +16,8 @@ const (
 	maxText      = 1 << 20 // bytes
 	maxDelay     = 10 * time.Second
 	maxEventText = 4096 // characters, in events
-	// perRune is how long a character may take on a busy machine, if it waits until
-	// the application has handled the characters before.
+	// perRune is how long a character may take on a busy machine. It may have to wait
+	// until the application has handled the previous characters.
 	perRune  = 50 * time.Millisecond
 	typeBase = 30 * time.Second
 	typeMost = time.Hour

@@ -15,7 +15,7 @@ import (
 )
 
 // openPatience is how long Open waits for a window or a failure. A program that runs
-// already may use a window that it has.
+// already may show the target in a window that it has.
 const openPatience = 2 * time.Second
 
 // Launch starts a program on the desktop. The program, and what it starts, ends with the
@@ -83,9 +83,9 @@ func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
 	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential})
 }
 
-// await waits, for at most limit, for the first window of a program or of its
-// descendants, and for the window manager to give it the focus or not, or for the end of
-// all of these programs. Other actors may send input meanwhile.
+// await waits until a program or one of its descendants has shown its first window and the
+// window manager has decided whether to give it the focus, until all of these programs have
+// ended, or until limit has passed. Other actors may send input meanwhile.
 func (in *inputs) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
 	started := App{ProcessID: child.ID(), PID: child.PID()}
 	app, err := call(ctx, &in.lifecycle, op, limit+queryLimit, func(ctx context.Context, s *session) (App, error) {
@@ -120,7 +120,7 @@ func (in *inputs) await(ctx context.Context, op string, limit time.Duration, chi
 	return app, nil
 }
 
-// familyPace is the interval between looks at the descendants of a program that has ended.
+// familyPace is the interval between checks of the descendants of a program that has ended.
 const familyPace = 100 * time.Millisecond
 
 // awaitFamily waits until a child and its descendants have ended.
@@ -141,8 +141,8 @@ func awaitFamily(ctx context.Context, child *supervise.Child) {
 	}
 }
 
-// extinct reports whether all descendants of a child that has ended have ended. It looks
-// twice, because a look can miss a process that forks and ends meanwhile.
+// extinct reports whether all descendants of a child that has ended have ended. It checks
+// twice, because one check can miss a process that forks and ends meanwhile.
 func extinct(child *supervise.Child) bool {
 	for range 2 {
 		if len(child.Family()) > 0 {
@@ -153,8 +153,8 @@ func extinct(child *supervise.Child) bool {
 }
 
 // ownedBy returns a function that reports whether a window belongs to a child or one of
-// its descendants. It looks at each window once, because no process becomes a descendant
-// later.
+// its descendants. The function checks each window once, because no process becomes a
+// descendant later.
 func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
 	foreign := make(map[x11.Window]bool)
 	return func(w x11.WindowInfo) bool {

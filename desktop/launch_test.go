@@ -7,8 +7,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestLaunchedHasFocus has Launch return after the window manager has given the window the
-// focus, or has decided not to.
+// TestLaunchedHasFocus: Launch returns after the window manager has decided whether to give the
+// window the focus.
 func TestLaunchedHasFocus(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm", "zenity")

@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestKeysWithoutListener types into a window that wants no keys. An agent gives its turn
-// away while it waits for a listener. A viewer does not wait.
+// TestKeysWithoutListener types into a window that does not listen for keys. An agent gives up
+// its turn while it waits for a listener. A viewer does not wait.
 func TestKeysWithoutListener(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xev")

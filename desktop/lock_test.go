@@ -8,9 +8,9 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// TestStateIsFreeAtOnce makes the folders of a desktop again while a program that
-// is just being started still has what its parent had open.
-func TestStateIsFreeAtOnce(t *testing.T) {
+// TestStateIsFreeAfterClose makes the folders of a desktop again while a new process, before
+// its exec, still has the files open that its parent had open.
+func TestStateIsFreeAfterClose(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	for range 2 {

@@ -16,9 +16,9 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// recorders makes a folder for PATH in which programs that menus and keys start
+// recordingPrograms makes a folder for PATH in which programs that menus and keys start
 // are replaced by a script that writes its name to the returned file.
-func recorders(t *testing.T) (dir, record string) {
+func recordingPrograms(t *testing.T) (dir, record string) {
 	t.Helper()
 	dir = t.TempDir()
 	record = filepath.Join(dir, "record")
@@ -56,7 +56,7 @@ func children(t *testing.T, pid int) (all []string) {
 func TestEmptyDesktopStartsNothing(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
-	path, record := recorders(t)
+	path, record := recordingPrograms(t)
 	d := start(t, desktop.Config{Env: []string{"PATH=" + path + ":" + os.Getenv("PATH")}})
 	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorViewer})
 	press := func(keys string) {
@@ -88,7 +88,7 @@ func TestEmptyDesktopStartsNothing(t *testing.T) {
 		}
 	}
 	wm := pidOf(t, d, "openbox")
-	// Its window is managed after all that came before.
+	// The window manager handles this window after all earlier input.
 	real, err := exec.LookPath("xterm")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestEmptyDesktopStartsNothing(t *testing.T) {
 	}
 }
 
-// TestProgramMenu gets a terminal from the menu that ProgramMenu asks for.
+// TestProgramMenu starts a terminal from the menu that ProgramMenu adds.
 func TestProgramMenu(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
@@ -130,8 +130,8 @@ func TestProgramMenu(t *testing.T) {
 	})
 }
 
-// TestOpenboxFiles holds that the files which are used unless a desktop's home
-// has its own have no action that starts or ends a program.
+// TestOpenboxFiles: the default configuration of openbox has no action that starts or ends a
+// program.
 func TestOpenboxFiles(t *testing.T) {
 	t.Parallel()
 	harmless := []string{

@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testspace"
 )
 
-// TestNoExec launches a browser on a desktop whose directory is mounted noexec, where
-// no wrapper can add the flag that it needs.
+// TestNoExec launches a browser on a desktop whose directory is mounted noexec, so that
+// no wrapper can add the flag that the browser needs.
 func TestNoExec(t *testing.T) { //nolint:paralleltest // it sets a variable
 	if os.Geteuid() != 0 {
 		t.Skip("only root's browser is known to need a flag")

@@ -7,14 +7,14 @@ import (
 	"github.com/deskhand/deskhand/internal/picture"
 )
 
-// mark is the content of an observation's ID, so that the desktop need not keep
-// observations:
+// observationID is the parsed form of Observation.ID. The text has all that is needed to map
+// coordinates, so that the desktop need not keep observations:
 //
 //	obs_EPOCH.DAMAGE.X.Y.W.H.PW.PH.LOOK
 //
 // LOOK distinguishes pictures of the same content: format, quality, and the pointer if it
 // was drawn.
-type mark struct {
+type observationID struct {
 	epoch  string
 	damage uint64
 	region Rect
@@ -22,22 +22,22 @@ type mark struct {
 	look   string
 }
 
-const markPrefix = "obs_"
+const observationPrefix = "obs_"
 
-func (m mark) String() string {
-	return fmt.Sprintf("%s%s.%d.%d.%d.%d.%d.%d.%d.%s", markPrefix, m.epoch, m.damage,
+func (m observationID) String() string {
+	return fmt.Sprintf("%s%s.%d.%d.%d.%d.%d.%d.%d.%s", observationPrefix, m.epoch, m.damage,
 		m.region.X, m.region.Y, m.region.Width, m.region.Height, m.size.Width, m.size.Height, m.look)
 }
 
-func parseMark(id string) (mark, bool) {
-	rest, ok := strings.CutPrefix(id, markPrefix)
+func parseObservationID(id string) (observationID, bool) {
+	rest, ok := strings.CutPrefix(id, observationPrefix)
 	if !ok {
-		return mark{}, false
+		return observationID{}, false
 	}
-	var m mark
+	var m observationID
 	epoch, rest, ok := strings.Cut(rest, ".")
 	if !ok || len(rest) > 200 {
-		return mark{}, false
+		return observationID{}, false
 	}
 	m.epoch = epoch
 	n, err := fmt.Sscanf(rest, "%d.%d.%d.%d.%d.%d.%d.%s", &m.damage, &m.region.X, &m.region.Y,
@@ -52,7 +52,7 @@ func inRange(at, length int) bool {
 }
 
 // toScreen maps a pixel of the picture to the screen pixel under its centre.
-func (m mark) toScreen(p Point) Point {
+func (m observationID) toScreen(p Point) Point {
 	axis := func(v, from, picture, at int) int {
 		v = min(max(v, 0), picture-1)
 		return at + (2*v+1)*from/(2*picture)
@@ -79,7 +79,7 @@ func mapped(p Point, observation, epoch string) (Point, error) {
 	if observation == "" {
 		return p, nil
 	}
-	m, ok := parseMark(observation)
+	m, ok := parseObservationID(observation)
 	if !ok {
 		return p, &InvalidError{"Observation", "is not the id of a screenshot; pass the one that came with the picture"}
 	}

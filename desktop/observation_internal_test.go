@@ -7,12 +7,12 @@ import (
 	"github.com/deskhand/deskhand/internal/picture"
 )
 
-// TestMark reads the IDs that it writes, and no others.
-func TestMark(t *testing.T) {
+// TestObservationID: parseObservationID parses the IDs that String returns, and refuses others.
+func TestObservationID(t *testing.T) {
 	t.Parallel()
-	m := mark{epoch: "e1", damage: 7, region: Rect{10, 20, 300, 200}, size: Size{150, 100}, look: "jpeg85-cross-3-4"}
+	m := observationID{epoch: "e1", damage: 7, region: Rect{10, 20, 300, 200}, size: Size{150, 100}, look: "jpeg85-cross-3-4"}
 	const id = "obs_e1.7.10.20.300.200.150.100.jpeg85-cross-3-4"
-	if got, ok := parseMark(m.String()); m.String() != id || !ok || got != m {
+	if got, ok := parseObservationID(m.String()); m.String() != id || !ok || got != m {
 		t.Errorf("%s is %+v, %t, want %+v", m, got, ok, m)
 	}
 	for _, bad := range []string{
@@ -20,8 +20,8 @@ func TestMark(t *testing.T) {
 		"obs_e1.7.10.20.0.200.150.100.png", "obs_e1.7.-1.20.300.200.150.100.png", "obs_e1.7.10.20.300.200.150.40000.png",
 		"obs_e1.07.10.20.300.200.150.100.png", "obs_e1.7.10.20.300.200.150.100.png more",
 	} {
-		if got, ok := parseMark(bad); ok {
-			t.Errorf("parseMark(%q) = %+v", bad, got)
+		if got, ok := parseObservationID(bad); ok {
+			t.Errorf("parseObservationID(%q) = %+v", bad, got)
 		}
 	}
 }
@@ -29,7 +29,7 @@ func TestMark(t *testing.T) {
 // TestMapped maps points of a picture of half the size of its region.
 func TestMapped(t *testing.T) {
 	t.Parallel()
-	id := mark{epoch: "e1", region: Rect{10, 20, 300, 200}, size: Size{150, 100}, look: "png"}.String()
+	id := observationID{epoch: "e1", region: Rect{10, 20, 300, 200}, size: Size{150, 100}, look: "png"}.String()
 	for at, want := range map[Point]Point{{0, 0}: {11, 21}, {149, 99}: {309, 219}, {75, 50}: {161, 121}} {
 		if got, err := mapped(at, id, "e1"); got != want || err != nil {
 			t.Errorf("%v of the picture is %v, %v, want %v", at, got, err, want)

@@ -13,14 +13,14 @@ import (
 	"github.com/deskhand/deskhand/internal/picture"
 )
 
-// Pictures makes screenshots and observations of a desktop of another kind. Its methods
-// may be called from any goroutine.
+// Pictures makes screenshots and observations for other implementations of a desktop. Its
+// methods may be called from any goroutine.
 type Pictures struct {
 	epoch   string
 	encoder picture.Encoder
-	turn    *semaphore.Weighted // held by the Take that has a frame, of one
+	turn    *semaphore.Weighted // of size 1; held by the Take that has a frame
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	frame *picture.Image
 }
 
@@ -78,9 +78,9 @@ func (p *Pictures) number(next *picture.Image) {
 }
 
 // Take makes a picture of what the screen showed last. If o asks for the crosshair or the
-// pointer's image, it draws the crosshair at pointer. It ignores o.Settle. It makes one picture
-// after the other, because callers could otherwise hold many frames. It returns ErrRestarting
-// before the first Show.
+// pointer's image, it draws the crosshair at pointer. It ignores o.Settle. Concurrent calls
+// run one after the other, to bound the memory of frames. It returns ErrRestarting before the
+// first Show.
 func (p *Pictures) Take(ctx context.Context, o ScreenshotOptions, pointer Point) (*Screenshot, error) {
 	o, err := o.withDefaults()
 	if err != nil {

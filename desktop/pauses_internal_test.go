@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestPauses waits longer before each restart, until a program has lived for a while or the
-// desktop is closed.
+// TestPauses: the waits before restarts grow, until a program has run for a while or the desktop
+// is closed.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,15 +31,15 @@ type ScreenshotOptions struct {
 	Cursor  CursorStyle
 
 	// IfChangedSince is an observation's ID. If the picture would be the same, Screenshot
-	// makes none, and Screenshot.Unchanged is true. Another ID has no effect.
+	// makes none, and Screenshot.Unchanged is true. An unknown ID has no effect.
 	IfChangedSince string
 
 	// Settle is how long the screen must not have changed before the picture is taken, at
 	// most one minute. Zero: Screenshot does not wait.
 	Settle time.Duration
 
-	// SettleTimeout is how long Screenshot waits for that, at most five minutes. It then
-	// takes the picture of a screen that changes. Zero: 5 s.
+	// SettleTimeout is how long Screenshot waits for that, at most five minutes. After it,
+	// Screenshot takes the picture although the screen changes. Zero: 5 s.
 	SettleTimeout time.Duration
 }
 

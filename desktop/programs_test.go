@@ -20,7 +20,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// openboxHome is a HOME whose openbox has an unusual configuration.
+// openboxHome makes a HOME with an unusual configuration of openbox.
 func openboxHome(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()
@@ -238,13 +238,13 @@ func TestStartCancelled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		d, err := desktop.Start(ctx, desktop.Config{StateDir: dir})
 		cancel()
-		if err == nil { // it was quicker
+		if err == nil { // Start was faster than the cancellation
 			err = d.Close()
 			if err != nil {
 				t.Error(err)
 			}
 		}
-		if left := carriers(t, dir); len(left) > 0 {
+		if left := processesWithHome(t, dir); len(left) > 0 {
 			t.Errorf("cancelled after %v: %v are left", after, left)
 		}
 	}
@@ -301,7 +301,7 @@ func TestLaunchLeavesAnotherRunning(t *testing.T) {
 	defer cancel()
 	app, err = d.Launch(ctx, desktop.Launch{App: "sleep", Args: []string{"600"}, Wait: true})
 	if !errors.Is(err, context.DeadlineExceeded) || app.PID == 0 {
-		t.Errorf("wait that was given up: %+v, %v", app, err)
+		t.Errorf("wait with an ended context: %+v, %v", app, err)
 	}
 }
 
@@ -341,7 +341,7 @@ func TestWindowBelowPointer(t *testing.T) {
 	}
 	want("the first one raised", first)
 	for _, step := range []struct{ close, then desktop.WindowID }{{first, second}, {second, bare}} {
-		until(t, "it has closed", func() bool { // an xterm whose shell is just being started stays
+		until(t, "it has closed", func() bool { // an xterm ignores the request while its shell is being started
 			err := d.CloseWindow(ctx, step.close)
 			return errors.Is(err, desktop.ErrWindowNotFound)
 		})

@@ -9,7 +9,7 @@ import (
 )
 
 // TestNoQuiesce sends a key after a click while the program that got the click
-// hangs. The key waits for the program, unless the desktop's callers pace themselves.
+// hangs. The key waits for the program, unless Config.NoQuiesce is set.
 func TestNoQuiesce(t *testing.T) {
 	t.Parallel()
 	took := func(cfg desktop.Config) time.Duration {
@@ -41,6 +41,6 @@ func TestNoQuiesce(t *testing.T) {
 		t.Errorf("a key waited %v for a program that hangs, want 2 s", waits)
 	}
 	if goesOn > waits/2 {
-		t.Errorf("a key waited %v although callers pace themselves, and %v otherwise", goesOn, waits)
+		t.Errorf("a key waited %v with NoQuiesce, and %v without", goesOn, waits)
 	}
 }

@@ -17,9 +17,9 @@ const (
 	longPause  = 5 * time.Second
 	// startLimit is the deadline of each attempt.
 	startLimit = 30 * time.Second
-	// calmAfter is how long a program must live for the next pause to be short again.
+	// calmAfter is how long a program must run for the next pause to be short again.
 	calmAfter = 30 * time.Second
-	// hangLimit is how long an X server may take to answer after a call timed out.
+	// hangLimit is how long an X server may take to answer after a call has timed out.
 	hangLimit = 10 * time.Second
 	// checkEvery is the interval between checks of the window manager and the keyboard.
 	checkEvery = 5 * time.Second
@@ -56,7 +56,7 @@ func (r *recovery) run() {
 		case <-ended(s.bus):
 			r.replaceBus(s)
 		case <-r.suspicion:
-			if errors.Is(s.ask(hangLimit, r.closing, s.conn.Sync), errHung) {
+			if errors.Is(s.probe(hangLimit, r.closing, s.conn.Sync), errHung) {
 				r.replaceHung(s)
 			}
 		case <-check.C:
@@ -155,17 +155,17 @@ var errHung = errors.New("the X server does not answer")
 
 var errClosing = errors.New("the desktop is closing")
 
-// serverGone reports whether the X server has ended, which may be the cause of the end of
-// a client. It returns false if the X server hangs.
+// serverGone reports whether the X server has ended, which ends its clients, too. It
+// returns false if the X server hangs.
 func (s *session) serverGone() bool {
-	err := s.ask(time.Second, nil, s.conn.Sync)
+	err := s.probe(time.Second, nil, s.conn.Sync)
 	return err != nil && !errors.Is(err, errHung)
 }
 
-// ask returns the error of question, which may wait for the X server. It returns errHung
-// after limit, x11.ErrConnClosed if the X server ends, and errClosing when closing is
-// closed. question then goes on until the connection is closed.
-func (s *session) ask(limit time.Duration, closing <-chan struct{}, question func() error) error {
+// probe calls question, which waits for the X server, and returns its error. It returns
+// errHung after limit, x11.ErrConnClosed if the X server ends, and errClosing when closing is
+// closed. In these cases question continues in a goroutine until the connection is closed.
+func (s *session) probe(limit time.Duration, closing <-chan struct{}, question func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- question() }()
 	timer := time.NewTimer(limit)
@@ -232,8 +232,8 @@ func (l *lifecycle) restarted(after *Failure) {
 	l.events.Emit(Event{Type: EventRestarted, Failure: after})
 }
 
-// pauses are the waits between restarts: none at first, then longer ones, until no restart
-// was needed for calmAfter.
+// pauses are the waits between restarts: none at first, then longer ones. They start again
+// at none after calmAfter without a restart.
 type pauses struct {
 	next time.Duration
 	last time.Time

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRestartCause has the first failure in the event of a restart, also if attempts fail.
+// TestRestartCause: the event of a restart has the first failure, also if attempts fail.
 func TestRestartCause(t *testing.T) {
 	t.Parallel()
 	d := recovery{lifecycle: &lifecycle{state: StateActive, events: NewEventLog("main"), closing: make(chan struct{})}}

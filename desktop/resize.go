@@ -18,7 +18,7 @@ func (d *Desktop) Resize(ctx context.Context, size Size) error {
 		if err := s.conn.SetSize(size.Width, size.Height); err != nil {
 			return err
 		}
-		s.encoder.Trim() // its caches are of the old size
+		s.encoder.Trim() // its caches fit the old size
 		return nil
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// other is a user without rights; only root may start programs as that.
-func other(t *testing.T) supervise.User {
+// unprivilegedUser is a user without rights; only root may start programs as that.
+func unprivilegedUser(t *testing.T) supervise.User {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as another user")
@@ -56,7 +56,7 @@ func rootOnly(t *testing.T) (dir, file string) {
 // configuration, it would use the distribution's, whose menu starts programs.
 func TestRunAsUmask(t *testing.T) { //nolint:paralleltest // the umask is the program's
 	testx11.Require(t)
-	u := other(t)
+	u := unprivilegedUser(t)
 	defer syscall.Umask(syscall.Umask(0o077))
 	d := start(t, desktop.Config{RunAs: u.Name, StateDir: t.TempDir()})
 	shared := filepath.Dir(filepath.Dir(d.Status().Authority))
@@ -70,12 +70,12 @@ func TestRunAsUmask(t *testing.T) { //nolint:paralleltest // the umask is the pr
 	}
 }
 
-// TestRunAs runs a desktop as another user, and looks for root with what a
-// terminal on it can do.
+// TestRunAs runs a desktop as another user, and checks the rights of its processes and of a
+// terminal on it.
 func TestRunAs(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm", "pulseaudio", "pactl")
-	u := other(t)
+	u := unprivilegedUser(t)
 	_, secret := rootOnly(t)
 	var log testlog.Buffer
 	d := start(t, desktop.Config{RunAs: u.Name, StateDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -129,12 +129,12 @@ func TestRunAs(t *testing.T) {
 	}
 }
 
-// The desktop's other programs can neither trace the X server nor take its
-// connections, to this program for one, to send what they like.
+// TestRunAsServer: the desktop's other programs can neither trace the X server nor take its
+// connections, such as the connection to this program.
 func TestRunAsServer(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
-	u := other(t)
+	u := unprivilegedUser(t)
 	d := start(t, desktop.Config{RunAs: u.Name, StateDir: t.TempDir()})
 	var server, manager string
 	for _, p := range d.Status().Processes {
@@ -164,7 +164,7 @@ func TestRunAsServer(t *testing.T) {
 func TestRunAsWithLinks(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "pulseaudio")
-	u := other(t)
+	u := unprivilegedUser(t)
 	dir, secret := rootOnly(t)
 	d := start(t, desktop.Config{RunAs: u.Name})
 	authority := d.Status().Authority
@@ -206,7 +206,7 @@ func TestRunAsWithLinks(t *testing.T) {
 // TestRunAsRefused refuses a home that the user cannot make, and unknown users.
 func TestRunAsRefused(t *testing.T) {
 	t.Parallel()
-	u := other(t)
+	u := unprivilegedUser(t)
 	dir, _ := rootOnly(t)
 	if _, err := desktop.Start(t.Context(), desktop.Config{RunAs: u.Name, Home: filepath.Join(dir, "home")}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("home in a folder of root's: %v", err)

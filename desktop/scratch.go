@@ -59,18 +59,18 @@ func makeMode(dir string, mode fs.FileMode) error {
 }
 
 // newScratch makes a temporary directory of a mode. It removes directories of the
-// same mode whose owners are gone.
+// same mode whose owners have ended.
 func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 	base, err := scratchBase(mode)
 	if err != nil {
 		return "", nil, err
 	}
 	// Only the holder of this lock makes or removes directories.
-	door, err := acquire(filepath.Join(base, lockName), unix.LOCK_EX)
+	baseLock, err := acquire(filepath.Join(base, lockName), unix.LOCK_EX)
 	if err != nil {
 		return "", nil, err
 	}
-	defer func() { _ = release(door) }()
+	defer func() { _ = release(baseLock) }()
 	entries, err := os.ReadDir(base)
 	if err != nil {
 		return "", nil, fmt.Errorf("temporary directory: %w", err)
@@ -98,8 +98,8 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 }
 
 // removeScratch removes the temporary directory of a desktop, whose lock the caller has.
-// The lock file goes last, while no other program makes or removes directories: it would
-// make the lock file again.
+// It removes the lock file last, and holds the lock of the folder meanwhile, because another
+// program would otherwise make the lock file again.
 func removeScratch(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,9 +111,9 @@ func removeScratch(dir string) error {
 			errs = append(errs, removetree.Remove(filepath.Join(dir, e.Name())))
 		}
 	}
-	door, err := acquire(filepath.Join(filepath.Dir(dir), lockName), unix.LOCK_EX)
+	baseLock, err := acquire(filepath.Join(filepath.Dir(dir), lockName), unix.LOCK_EX)
 	if err == nil {
-		defer func() { _ = release(door) }()
+		defer func() { _ = release(baseLock) }()
 	}
 	return errors.Join(append(errs, removetree.Remove(dir))...)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testspace"
 )
 
-// TestScratch makes and removes temporary directories from several goroutines,
-// each of which sweeps what it takes for left over.
+// TestScratch makes and removes temporary directories in several goroutines. Each also removes
+// the directories that it considers abandoned.
 func TestScratch(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
@@ -45,7 +45,7 @@ func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it set
 	if disk == "" {
 		return // the test has run
 	}
-	remote := plant(t, disk, "remote")
+	remote := createFile(t, disk, "remote")
 	t.Setenv("TMPDIR", t.TempDir())
 	base, err := scratchBase(privateMode)
 	if err != nil {
@@ -60,8 +60,8 @@ func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it set
 	if err := d.makeScratch(); err != nil {
 		t.Fatal(err)
 	}
-	if !there(remote) || there(old) {
-		t.Errorf("what is mounted: %v, what is not: %v, want the first alone", there(remote), there(old))
+	if !exists(remote) || exists(old) {
+		t.Errorf("what is mounted: %v, what is not: %v, want the first alone", exists(remote), exists(old))
 	}
 	if err := d.remove(); err != nil {
 		t.Error(err)

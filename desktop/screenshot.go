@@ -31,7 +31,7 @@ func (d *Desktop) Screenshot(ctx context.Context, o ScreenshotOptions) (*Screens
 				return nil, err
 			}
 		}
-		if pic, err = d.shoot(ctx, s, o); err != nil {
+		if pic, err = d.takeScreenshot(ctx, s, o); err != nil {
 			return nil, err
 		}
 		pic.Settled = settled
@@ -57,7 +57,7 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 	calm := time.NewTimer(quiet)
 	defer calm.Stop()
 	var seen uint64
-	over := false // quiet has passed since the last change that was seen
+	over := false // quiet has passed since the last known change
 	for first := true; ; first = false {
 		frame, err := s.frame(ctx)
 		if err != nil {
@@ -66,10 +66,10 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 		seq := frame.Seq
 		frame.Release()
 		switch {
-		case first || seq != seen: // it may have taken long to see it for the first time
+		case first || seq != seen: // the first frame may have taken long
 			calm.Reset(quiet)
 			seen, over = seq, false
-		case over: // and no frame of another caller has taken the damage of a change
+		case over: // no other caller's frame has consumed the signal of a later change
 			return true, nil
 		}
 		select {
@@ -88,7 +88,7 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (boo
 	}
 }
 
-// settlePace is the shortest time between two looks at a screen that changes.
+// settlePace is the shortest time between two frames of a screen that changes.
 const settlePace = 5 * time.Millisecond
 
 func (s *session) frame(ctx context.Context) (*x11.Frame, error) {
@@ -96,12 +96,12 @@ func (s *session) frame(ctx context.Context) (*x11.Frame, error) {
 	return s.capture.Frame(ctx)
 }
 
-// frameRoom is how many bytes the frames of a desktop's screenshots have together, or one
-// frame that is larger: 51 frames of 1440x900.
+// frameRoom bounds the bytes of all frames of a desktop's screenshots, except that one larger
+// frame alone is allowed. It is 51 frames of 1440x900.
 const frameRoom = 256 << 20
 
-func (l *lifecycle) shoot(ctx context.Context, s *session, o ScreenshotOptions) (*Screenshot, error) {
-	frame, release, err := l.roomyFrame(ctx, s)
+func (l *lifecycle) takeScreenshot(ctx context.Context, s *session, o ScreenshotOptions) (*Screenshot, error) {
+	frame, release, err := l.frameWithRoom(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +109,9 @@ func (l *lifecycle) shoot(ctx context.Context, s *session, o ScreenshotOptions) 
 	return o.picture(ctx, &frame.Image, s.epoch, &s.encoder, s.addCursor)
 }
 
-// roomyFrame waits until frameRoom has room for a frame and returns the frame of that
-// moment. A caller that waits holds no frame. release frees the frame and its room.
-func (l *lifecycle) roomyFrame(ctx context.Context, s *session) (frame *x11.Frame, release func(), err error) {
+// frameWithRoom waits until a frame fits into frameRoom, and takes it then. A caller that
+// waits holds no frame. release frees the frame and its room.
+func (l *lifecycle) frameWithRoom(ctx context.Context, s *session) (frame *x11.Frame, release func(), err error) {
 	w, h, err := s.conn.Size()
 	if err != nil {
 		return nil, nil, err
@@ -137,8 +137,8 @@ func (l *lifecycle) roomyFrame(ctx context.Context, s *session) (frame *x11.Fram
 	}
 }
 
-// picture makes the picture of a screen, unless it is o.IfChangedSince. addCursor has the
-// pointer drawn, and returns a word that changes with what is drawn.
+// picture makes the picture of a screen, unless it would be the same as o.IfChangedSince.
+// addCursor adds the pointer to the options, and returns a word that identifies its look.
 func (o ScreenshotOptions) picture(ctx context.Context, screen *picture.Image, epoch string, encoder *picture.Encoder,
 	addCursor func(*picture.Options, CursorStyle) (string, error),
 ) (*Screenshot, error) {
@@ -152,7 +152,7 @@ func (o ScreenshotOptions) picture(ctx context.Context, screen *picture.Image, e
 		return nil, err
 	}
 	w, h := picture.Size(opts.Region, o.Scale)
-	m := mark{epoch: epoch, damage: damageOf(screen, region), region: region, size: Size{w, h}, look: look + drawn}
+	m := observationID{epoch: epoch, damage: damageOf(screen, region), region: region, size: Size{w, h}, look: look + drawn}
 	pic := &Screenshot{
 		Observation: Observation{ID: m.String(), Size: m.size, Region: region, Scale: o.Scale, Damage: screen.Seq},
 		Format:      o.Format, Unchanged: o.IfChangedSince == m.String(), Settled: true,
@@ -163,7 +163,7 @@ func (o ScreenshotOptions) picture(ctx context.Context, screen *picture.Image, e
 	return pic, err
 }
 
-// options returns the encoder's options, and a word that changes with the picture's look.
+// options returns the encoder's options, and a word that identifies format and quality.
 func (o ScreenshotOptions) options(region Rect) (opts picture.Options, look string) {
 	opts = picture.Options{
 		Format: picture.Format(o.Format), Quality: o.Quality, Scale: o.Scale,
@@ -176,7 +176,7 @@ func (o ScreenshotOptions) options(region Rect) (opts picture.Options, look stri
 	return opts, look
 }
 
-// addCursor has the pointer drawn, and returns a word that changes with what is drawn.
+// addCursor adds the pointer to the options, and returns a word that identifies its look.
 func (s *session) addCursor(opts *picture.Options, style CursorStyle) (string, error) {
 	switch style {
 	case CursorCrosshair:

@@ -18,7 +18,7 @@ func TestMemoryOfScreenshots(t *testing.T) {
 	const (
 		width, height = 3840, 2160
 		shots         = 40
-		enough        = 8         // screenshots after which the rest is cancelled
+		enough        = 8         // screenshots after which the others are cancelled
 		most          = 600 << 20 // the limit, one frame of the capture, and the memory of encoders
 	)
 	d := start(t, desktop.Config{Size: desktop.Size{Width: width, Height: height}})

@@ -35,7 +35,7 @@ func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 		return l.tryXServer(ctx, s, 0)
 	}
 	if again {
-		// Other programs know the number. If it is taken, any other will do.
+		// Other programs may know this number. If it is taken, the X server chooses another.
 		number, err := l.tryXServer(ctx, s, first)
 		if errors.Is(err, errDisplayTaken) {
 			return l.tryXServer(ctx, s, 0)
@@ -112,9 +112,9 @@ func (p *programs) startReady(ctx context.Context, spec supervise.Spec) (child *
 	return child, line, nil
 }
 
-// lonelyGroup is a group without members. It is below 65534 because containers of
-// unprivileged users usually have groups up to there.
-const lonelyGroup = 65533
+// memberlessGroup is a group without members. It is below 65534 because containers of
+// unprivileged users usually have groups below that number only.
+const memberlessGroup = 65533
 
 // serverCredential is the credential of the X server: another user, with a group without
 // other members. The user's other programs have the user's group, so the kernel does not
@@ -125,11 +125,12 @@ func (p *programs) serverCredential() *syscall.Credential {
 	if c == nil {
 		return nil
 	}
-	return &syscall.Credential{Uid: c.Uid, Gid: lonelyGroup, Groups: c.Groups}
+	return &syscall.Credential{Uid: c.Uid, Gid: memberlessGroup, Groups: c.Groups}
 }
 
-// serverPeer describes the X server's process, because another user could replace the
-// socket by the socket of another process. It is nil, for any process, without another user.
+// serverPeer describes the X server's process, so that a connection to another process, with
+// which another user has replaced the socket, is refused. It is nil, which accepts every
+// process, if the X server runs as the user of this program.
 func (p *programs) serverPeer(s *session) *unix.Ucred {
 	c := p.serverCredential()
 	if c == nil || s.xserver == nil {
@@ -138,8 +139,8 @@ func (p *programs) serverPeer(s *session) *unix.Ucred {
 	return &unix.Ucred{Pid: int32(s.xserver.PID()), Uid: c.Uid, Gid: c.Gid} //nolint:gosec // process numbers have 22 bits
 }
 
-// displayTaken reports whether an X server listens on a display. A lock file is no sign of
-// one: Xvfb removes stale ones.
+// displayTaken reports whether an X server listens on a display. It ignores lock files,
+// because Xvfb removes stale ones.
 func displayTaken(ctx context.Context, number int) bool {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", socketDir+"/X"+strconv.Itoa(number))

@@ -16,8 +16,8 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// session is an X server and what depends on it. A desktop gets a new one when its X
-// server dies.
+// session is an X server with the programs and connections that depend on it. A desktop gets
+// a new session when its X server dies.
 type session struct {
 	epoch     string // in the observations of this session
 	startedAt time.Time
@@ -27,8 +27,8 @@ type session struct {
 	bus     *supervise.Child // replaced by the recovery goroutine alone
 	wm      *supervise.Child // likewise
 	wmReady atomic.Bool
-	hung    bool // the X server does not answer; of the recovery goroutine
-	wmHung  bool // likewise, the window manager
+	hung    bool // the X server does not answer; only the recovery goroutine uses it
+	wmHung  bool // the window manager does not answer; likewise
 
 	conn      *x11.Conn
 	capture   *x11.Capture
@@ -36,7 +36,7 @@ type session struct {
 	clipboard *x11.Clipboard
 	windows   *x11.Windows
 	encoder   picture.Encoder
-	trim      *time.Timer // frees the capture's and the encoder's memory
+	trim      *time.Timer // frees the memory of the capture and the encoder
 	unwatch   func()
 }
 
@@ -57,7 +57,7 @@ func (l *lifecycle) newSession(ctx context.Context) (*session, error) {
 	if err := l.open(ctx, s); err != nil {
 		s.close()
 		s.stop()
-		// An error because ctx has ended need not wrap the cause.
+		// An error that the end of ctx has caused may not wrap the cause.
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = cause
 		}
@@ -77,7 +77,7 @@ func (l *lifecycle) open(ctx context.Context, s *session) error {
 	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: l.cookie, Server: l.serverPeer(s), Logger: l.log}); err != nil {
 		return err
 	}
-	// The end of the connection ends all waits for a server that hangs.
+	// Closing the connection ends all waits for a server that hangs.
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
 	if l.attached == "" {
@@ -164,8 +164,8 @@ func (l *lifecycle) openParts(ctx context.Context, s *session) error {
 	return all.Wait()
 }
 
-// centrePointer moves the pointer to the centre, where X servers have it at first. It was
-// in the centre of a larger screen.
+// centrePointer moves the pointer to the centre. The X server has put it in the centre of a
+// larger screen.
 func (s *session) centrePointer() error {
 	w, h, err := s.conn.Size()
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *lifecycle) follow(s *session) {
 	})
 }
 
-// partingLimit is how long the last requests to a server may take, which may hang.
+// partingLimit bounds the last requests to a server, which may hang.
 const partingLimit = time.Second
 
 // close ends the parts of a session and its connection. Any part may be nil.
@@ -202,7 +202,7 @@ func (s *session) close() {
 	select {
 	case <-s.conn.Done():
 	default:
-		_ = s.ask(partingLimit, nil, s.giveBack)
+		_ = s.probe(partingLimit, nil, s.giveBack)
 	}
 	_ = s.conn.Close()
 	_ = s.giveBack() // if the server did not answer

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector makes encoding twenty times slower, and its own memory
-// hides ours.
+// The race detector makes encoding twenty times slower, and its memory hides the growth of
+// this program's.
 
 package desktop_test
 
@@ -27,7 +27,7 @@ func soak() int {
 	return n
 }
 
-// usage is what must not grow.
+// usage holds the resources of this process that must not grow.
 type usage struct {
 	goroutines, files, segments int
 	anonymous                   int // KiB
@@ -99,7 +99,7 @@ func TestStartsLeaveNothing(t *testing.T) {
 	wantFlat(t, "starts", before, measure(t))
 }
 
-// Not parallel: it counts what the whole process holds.
+// TestScreenshotsLeaveNothing is not parallel, because it measures the whole process.
 func TestScreenshotsLeaveNothing(t *testing.T) {
 	d := start(t, desktop.Config{})
 	testx11.Require(t, "xterm", "xrestop")
@@ -134,7 +134,7 @@ func TestScreenshotsLeaveNothing(t *testing.T) {
 	}
 }
 
-// xResources counts what all clients hold in the X server.
+// xResources returns the number of resources that all clients have in the X server.
 func xResources(t *testing.T, d *desktop.Desktop) int {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "xrestop")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecureSockets has the directory of X sockets missing, and made by another user
-// before.
+// TestSecureSockets runs without the directory of X sockets, and with one that another user
+// has made.
 func TestSecureSockets(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

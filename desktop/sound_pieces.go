@@ -37,7 +37,7 @@ type soundClock struct {
 	least time.Duration // the smallest lag since then
 }
 
-// stamp returns when the first of the frames plays that were read at now.
+// stamp returns the time at which the first of a number of frames plays that were read at now.
 func (c *soundClock) stamp(frames int, now time.Time) time.Time {
 	lag := now.Sub(c.at(c.frames + int64(frames)))
 	if c.begin.IsZero() || lag > lateMost {
@@ -90,7 +90,7 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 		return
 	}
 	b = b[:whole]
-	// Less than a millisecond is no pause.
+	// A gap of less than a millisecond does not count as a pause.
 	at := c.clock.stamp(frames, now)
 	off := at.Sub(c.end())
 	switch {
@@ -100,8 +100,8 @@ func (c *soundCutter) write(b []byte, now time.Time) {
 		}
 		c.at = at
 	case off < -time.Millisecond && silent(b):
-		// The clock was corrected. Only silence is shortened: a loss of sound would be
-		// heard.
+		// The clock was corrected. Only silence is shortened, because a loss of sound would
+		// be audible.
 		b = b[min(int(-off*SoundRate/time.Second), frames)*soundFrameSize:]
 	}
 	for ; len(b) > 0; b = b[2:] {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// pieces collects what a soundCutter gives.
+// pieces collects the pieces that a soundCutter delivers.
 type pieces struct {
 	cutter *soundCutter
 	at     []time.Time
@@ -23,7 +23,7 @@ func newPieces() *pieces {
 	return p
 }
 
-// block is n samples of a value.
+// block returns samples of one value.
 func block(frames int, value byte) []byte {
 	return bytes.Repeat([]byte{value, 0, value, 0}, frames)
 }
@@ -64,7 +64,7 @@ func TestSoundPiecesAfterAPause(t *testing.T) {
 	if len(p.at) != 4 || !p.at[2].Equal(again) || !p.at[3].Equal(again.Add(SoundLength)) {
 		t.Errorf("pieces at %v after %v", p.at, begin)
 	}
-	// The second one is what there was before the pause, filled up.
+	// The second piece holds the samples before the pause, completed with silence.
 	if p.first[1] != 1 || p.first[2] != 2 {
 		t.Errorf("they begin with %v", p.first)
 	}
@@ -79,15 +79,14 @@ func TestSoundPiecesAfterALoss(t *testing.T) {
 		}
 		p.cutter.write(block(blockFrames, 1), begin.Add(blockTime(i)))
 	}
-	// 107 ms before, now no more than a block.
+	// The lag was 107 ms. Now it is at most one block.
 	end := p.cutter.end()
 	if off := end.Sub(begin.Add(blockTime(200))).Abs(); off > blockTime(1)+time.Millisecond {
 		t.Errorf("the end is %v off", off)
 	}
 }
 
-// TestSoundPiecesWhenReadLate has a reader that is held up, at the beginning and
-// later on.
+// TestSoundPiecesWhenReadLate has a reader that is delayed, at the beginning and later.
 func TestSoundPiecesWhenReadLate(t *testing.T) {
 	t.Parallel()
 	p, begin := newPieces(), time.Now()
@@ -102,8 +101,8 @@ func TestSoundPiecesWhenReadLate(t *testing.T) {
 	}
 }
 
-// TestSoundPiecesWhenBegunLate has the first block come late, and all others as
-// they should. Nothing is lost, and the time is right after the next silence.
+// TestSoundPiecesWhenBegunLate: the first block arrives late, and all others on time. Nothing is
+// lost, and the time is correct after the next silence.
 func TestSoundPiecesWhenBegunLate(t *testing.T) {
 	t.Parallel()
 	p, begin := newPieces(), time.Now()
@@ -127,8 +126,7 @@ func TestSoundPiecesWhenBegunLate(t *testing.T) {
 	}
 }
 
-// even checks that so many samples, all of them sound, were given in pieces
-// without a pause.
+// even checks that frames samples without silence were delivered in pieces without a pause.
 func (p *pieces) even(t *testing.T, frames int) {
 	t.Helper()
 	if want := frames / soundFrames; len(p.at) != want {

@@ -31,14 +31,14 @@ const (
 //
 // This program opens the socket for programs, and starts PulseAudio with it when the
 // first program connects (systemd's socket activation, sd_listen_fds(3)). It also makes
-// the pipe, which stays if PulseAudio ends: listeners get a pause.
+// the pipe, which remains if PulseAudio ends, so that listeners get a pause.
 type sound struct {
 	d    *Desktop
-	work sync.WaitGroup // keep and read
+	work sync.WaitGroup // runServer and read
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	closed    bool
-	door      *os.File         // the socket for programs; nil: there is no sound
+	socket    *os.File         // the socket for programs; nil: there is no sound
 	child     *supervise.Child // the present PulseAudio, or the last one
 	problem   string
 	listeners []*Listener
@@ -67,7 +67,7 @@ func (s *sound) openLocked() error {
 	switch {
 	case s.closed:
 		return ErrClosed
-	case s.door != nil:
+	case s.socket != nil:
 		return nil
 	}
 	err := s.d.user.Do(s.prepare)
@@ -79,7 +79,7 @@ func (s *sound) openLocked() error {
 		}
 		return err
 	}
-	s.work.Go(s.keep)
+	s.work.Go(s.runServer)
 	return nil
 }
 
@@ -107,15 +107,15 @@ func (s *sound) prepare() error {
 	if err != nil {
 		return fmt.Errorf("socket for sound: %w", err)
 	}
-	door := os.NewFile(uintptr(fd), "sound socket") //nolint:gosec // a descriptor is no negative number
+	socket := os.NewFile(uintptr(fd), "sound socket") //nolint:gosec // a descriptor is no negative number
 	err = unix.Bind(fd, &unix.SockaddrUnix{Name: s.d.soundSocket()})
 	if err == nil {
 		err = unix.Listen(fd, soundCallers)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("socket for sound: %w", err), door.Close())
+		return errors.Join(fmt.Errorf("socket for sound: %w", err), socket.Close())
 	}
-	s.door = door
+	s.socket = socket
 	return nil
 }
 
@@ -123,10 +123,10 @@ func (s *sound) prepare() error {
 func (s *sound) close() {
 	s.mu.Lock()
 	s.closed = true
-	door, pipe := s.door, s.pipe
+	socket, pipe := s.socket, s.pipe
 	s.pipe = nil
 	s.mu.Unlock()
-	for _, f := range []*os.File{door, pipe} {
+	for _, f := range []*os.File{socket, pipe} {
 		if f != nil {
 			_ = f.Close()
 		}
@@ -137,7 +137,7 @@ func (s *sound) close() {
 func (s *sound) status() SoundStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := SoundStatus{Available: s.door != nil, Problem: s.problem}
+	st := SoundStatus{Available: s.socket != nil, Problem: s.problem}
 	if s.child != nil {
 		select {
 		case <-s.child.Done():
@@ -148,9 +148,9 @@ func (s *sound) status() SoundStatus {
 	return st
 }
 
-// keep starts PulseAudio when the first program connects, and again when it dies, until
+// runServer starts PulseAudio when the first program connects, and again when it dies, until
 // the desktop is closed.
-func (s *sound) keep() {
+func (s *sound) runServer() {
 	var pause pauses
 	var failure *Failure
 	for wait := true; ; {
@@ -177,8 +177,8 @@ func (s *sound) keep() {
 			err = errors.New("pulseaudio exited" + exitText(child))
 		}
 		failure = s.fail(err)
-		// Programs would wait for ever for a PulseAudio that cannot start.
-		s.turnAway()
+		// Otherwise programs would wait forever for a PulseAudio that cannot start.
+		s.rejectCallers()
 		wait = child == nil || child.Exit().Signal == 0 && time.Since(begun) < soundTrial
 	}
 }
@@ -197,9 +197,9 @@ func (s *sound) fail(err error) *Failure {
 	return f
 }
 
-// awaitCaller waits until a program connects, or the door is closed.
+// awaitCaller waits until a program connects or the socket is closed.
 func (s *sound) awaitCaller() error {
-	raw, err := s.door.SyscallConn()
+	raw, err := s.socket.SyscallConn()
 	if err != nil {
 		return err
 	}
@@ -213,9 +213,9 @@ func called(fd uintptr) bool {
 	return err == nil && n > 0
 }
 
-// turnAway ends the connections that were not accepted.
-func (s *sound) turnAway() {
-	raw, err := s.door.SyscallConn()
+// rejectCallers closes the connections that were not accepted.
+func (s *sound) rejectCallers() {
+	raw, err := s.socket.SyscallConn()
 	if err != nil {
 		return
 	}
@@ -230,20 +230,20 @@ func (s *sound) turnAway() {
 	})
 }
 
-// start starts PulseAudio with the door.
+// start starts PulseAudio, which inherits the socket.
 func (s *sound) start() (*supervise.Child, error) {
-	door, err := s.copyDoor()
+	socket, err := s.copySocket()
 	if err != nil {
 		return nil, fmt.Errorf("start pulseaudio: %w", err)
 	}
-	defer door.Close()
+	defer socket.Close()
 	defer s.unblock()
 	child, err := s.d.group.Start(supervise.Spec{
 		Name: "pulseaudio", Path: "sh", Env: s.environ(), Dir: s.d.soundDir(), LogPath: s.d.dirs.log,
 		Credential: s.d.user.Credential,
 		// Only the new process knows its number.
 		Args:       append([]string{"-c", `LISTEN_PID=$$ exec pulseaudio "$@"`, "pulseaudio"}, s.args()...),
-		ExtraFiles: []*os.File{door},
+		ExtraFiles: []*os.File{socket},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start pulseaudio: %w", err)
@@ -254,9 +254,9 @@ func (s *sound) start() (*supervise.Child, error) {
 	return child, nil
 }
 
-// copyDoor is the door for another process.
-func (s *sound) copyDoor() (*os.File, error) {
-	raw, err := s.door.SyscallConn()
+// copySocket returns a copy of the socket for another process.
+func (s *sound) copySocket() (*os.File, error) {
+	raw, err := s.socket.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
@@ -271,10 +271,10 @@ func (s *sound) copyDoor() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "sound socket"), nil //nolint:gosec // a descriptor is no negative number
 }
 
-// unblock makes the door non-blocking again. A copy for a child process is made blocking,
-// which the door shares.
+// unblock makes the socket non-blocking again. A copy for a child process is made blocking,
+// and shares this flag with the socket.
 func (s *sound) unblock() {
-	if raw, err := s.door.SyscallConn(); err == nil {
+	if raw, err := s.socket.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetNonblock(int(fd), true) }) //nolint:gosec // descriptors are small
 	}
 }
@@ -353,7 +353,7 @@ func (s *sound) remove(l *Listener) {
 	defer s.mu.Unlock()
 	s.listeners = slices.DeleteFunc(s.listeners, func(o *Listener) bool { return o == l })
 	if len(s.listeners) == 0 && s.pipe != nil {
-		_ = s.pipe.Close() // which ends read
+		_ = s.pipe.Close() // ends read
 		s.pipe = nil
 	}
 }
@@ -365,7 +365,7 @@ func (s *sound) read(pipe *os.File) {
 		return
 	}
 	c := newSoundCutter(func(samples []int16, at time.Time) { s.deliver(pipe, samples, at) })
-	buf := make([]byte, soundBuffer) // for all that is there, as soundClock expects
+	buf := make([]byte, soundBuffer) // each read must empty the pipe, as soundClock expects
 	for {
 		n, err := pipe.Read(buf)
 		if err != nil {

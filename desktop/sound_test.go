@@ -63,8 +63,8 @@ func play(t *testing.T, d *desktop.Desktop, path string) desktop.App {
 	return app
 }
 
-// playForever plays silence, and returns the PulseAudio that it needs; 0 when
-// there is none here.
+// playForever plays silence, and returns the process id of PulseAudio, or 0 if it is not
+// installed.
 func playForever(ctx context.Context, d *desktop.Desktop) int {
 	if !d.Status().Sound.Available {
 		return 0
@@ -92,16 +92,16 @@ func listen(t *testing.T, d *desktop.Desktop) *desktop.Listener {
 	return l
 }
 
-// heard is a stretch of sound without a pause.
-type heard struct {
+// recording is a part of the sound without a pause.
+type recording struct {
 	begin       time.Time
 	left, right []float64
 }
 
-// hear collects what is played until it has been silent for a while.
-func hear(t *testing.T, l *desktop.Listener) heard {
+// record collects the sound until it has been silent for a while.
+func record(t *testing.T, l *desktop.Listener) recording {
 	t.Helper()
-	var h heard
+	var h recording
 	var next time.Time
 	for limit := soundPatience; ; limit = time.Second {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -130,8 +130,8 @@ func hear(t *testing.T, l *desktop.Listener) heard {
 	}
 }
 
-// trim leaves the silence before and after out.
-func (h heard) trim() heard {
+// trim removes the silence before and after the sound.
+func (h recording) trim() recording {
 	first, last := -1, 0
 	for i, v := range h.left {
 		if v != 0 {
@@ -142,14 +142,14 @@ func (h heard) trim() heard {
 		}
 	}
 	if first < 0 {
-		return heard{}
+		return recording{}
 	}
-	return heard{h.begin.Add(time.Duration(first) * time.Second / desktop.SoundRate), h.left[first : last+1], h.right[first : last+1]}
+	return recording{h.begin.Add(time.Duration(first) * time.Second / desktop.SoundRate), h.left[first : last+1], h.right[first : last+1]}
 }
 
-// sounding leaves out pauses within: zeros that no tone has in a row.
-func (h heard) sounding() heard {
-	s := heard{begin: h.begin}
+// withoutPauses removes pauses within the sound: more zeros in a row than a tone has.
+func (h recording) withoutPauses() recording {
+	s := recording{begin: h.begin}
 	for i := 0; i < len(h.left); {
 		end := i
 		for end < len(h.left) && h.left[end] == 0 && h.right[end] == 0 {
@@ -164,13 +164,13 @@ func (h heard) sounding() heard {
 	return s
 }
 
-func (h heard) length() time.Duration {
+func (h recording) length() time.Duration {
 	return time.Duration(len(h.left)) * time.Second / desktop.SoundRate
 }
 
-// gauge returns a sound's level and, from how often it crosses zero, its
+// measureTone returns a sound's level and, from how often it crosses zero, its
 // frequency.
-func gauge(samples []float64) (level, hertz float64) {
+func measureTone(samples []float64) (level, hertz float64) {
 	crossings, power := 0, 0.0
 	for i, v := range samples {
 		power += v * v
@@ -192,25 +192,25 @@ func TestSoundIsHeard(t *testing.T) {
 	l, also := listen(t, d), listen(t, d)
 	before := time.Now()
 	app := play(t, d, tone(t, 1000, time.Second))
-	h := hear(t, l).trim()
-	// A machine that is busy may have it pause. No sample is lost.
-	sounding := h.sounding()
+	h := record(t, l).trim()
+	// On a busy machine the sound may pause. No sample is lost.
+	sounding := h.withoutPauses()
 	if d := sounding.length(); d < 995*time.Millisecond || d > 1005*time.Millisecond || h.length() < d {
 		t.Errorf("%v of it were heard within %v, want 1s", d, h.length())
 	}
-	level, hertz := gauge(sounding.left)
+	level, hertz := measureTone(sounding.left)
 	if hertz < 995 || hertz > 1005 || level < 16000 || level > 16700 {
 		t.Errorf("left: %.0f Hz, level %.0f; want 1000 Hz, 16384", hertz, level)
 	}
-	if level, _ := gauge(sounding.right); level < 8000 || level > 8400 {
+	if level, _ := measureTone(sounding.right); level < 8000 || level > 8400 {
 		t.Errorf("right: level %.0f, want 8192", level)
 	}
 	until(t, "the player ends", func() bool { return !processRuns(app.PID) })
 	if end := h.begin.Add(h.length()); h.begin.Before(before) || end.After(time.Now()) {
-		t.Errorf("it began %v after it was asked for, and ended %v before now", h.begin.Sub(before), time.Since(end))
+		t.Errorf("the sound began %v after play was called, and ended %v before now", h.begin.Sub(before), time.Since(end))
 	}
-	if second := hear(t, also).trim(); !second.begin.Equal(h.begin) || !slices.Equal(second.left, h.left) {
-		t.Errorf("who listened, too, heard %v from %v on", second.length(), second.begin.Sub(h.begin))
+	if second := record(t, also).trim(); !second.begin.Equal(h.begin) || !slices.Equal(second.left, h.left) {
+		t.Errorf("the second listener got %v from %v on", second.length(), second.begin.Sub(h.begin))
 	}
 	if st := d.Status().Sound; !st.Available || !st.Running {
 		t.Errorf("after something played: %+v", st)
@@ -219,8 +219,7 @@ func TestSoundIsHeard(t *testing.T) {
 
 func processRuns(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// TestSilenceIsNotHeard plays zeros, which are nothing, then a tone, which is all
-// that is heard.
+// TestSilenceIsNotHeard plays zeros and then a tone. Listeners get only the tone.
 func TestSilenceIsNotHeard(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "pulseaudio", "paplay")
@@ -234,11 +233,11 @@ func TestSilenceIsNotHeard(t *testing.T) {
 		t.Errorf("silence was heard at %v", s.Time)
 	}
 	play(t, d, tone(t, 1000, 200*time.Millisecond))
-	h := hear(t, l)
+	h := record(t, l)
 	if rest := h.length(); rest > 800*time.Millisecond {
 		t.Errorf("%v were heard of a tone of 200ms", rest)
 	}
-	if d := h.trim().sounding().length(); d < 190*time.Millisecond || d > 210*time.Millisecond {
+	if d := h.trim().withoutPauses().length(); d < 190*time.Millisecond || d > 210*time.Millisecond {
 		t.Errorf("the tone lasted %v, want 200ms", d)
 	}
 }
@@ -248,7 +247,7 @@ func awaitSound(t *testing.T, d *desktop.Desktop, ok func(desktop.SoundStatus) b
 	until(t, "the sound changes", func() bool { return ok(d.Status().Sound) })
 }
 
-// pulse is the PulseAudio of a desktop.
+// pulse returns the process id of a desktop's PulseAudio.
 func pulse(t *testing.T, d *desktop.Desktop) int {
 	t.Helper()
 	for _, p := range d.Status().Processes {
@@ -260,8 +259,8 @@ func pulse(t *testing.T, d *desktop.Desktop) int {
 	return 0
 }
 
-// TestSoundSurvivesPulseAudio kills PulseAudio while a program plays. Who
-// listens hears the next one.
+// TestSoundSurvivesPulseAudio kills PulseAudio while a program plays. The listener gets the
+// sound of the next one.
 func TestSoundSurvivesPulseAudio(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "pulseaudio", "paplay")
@@ -287,14 +286,14 @@ func TestSoundSurvivesPulseAudio(t *testing.T) {
 		t.Errorf("the desktop is %s", st.State)
 	}
 	until(t, "the player has lost its connection", func() bool { return !processRuns(app.PID) })
-	hear(t, l) // the rest of the first
+	record(t, l) // the rest of the first
 	play(t, d, tone(t, 2000, 500*time.Millisecond))
-	h := hear(t, l).trim()
-	if _, hertz := gauge(h.left); hertz < 1990 || hertz > 2010 {
+	h := record(t, l).trim()
+	if _, hertz := measureTone(h.left); hertz < 1990 || hertz > 2010 {
 		t.Errorf("%.0f Hz, want 2000", hertz)
 	}
 	if pulse(t, d) == first {
-		t.Error("it is the same PulseAudio")
+		t.Error("PulseAudio was not replaced")
 	}
 }
 
@@ -305,7 +304,7 @@ func TestSoundsAreApart(t *testing.T) {
 	one, other := start(t, desktop.Config{}), start(t, desktop.Config{})
 	heard, unheard := listen(t, one), listen(t, other)
 	play(t, one, tone(t, 1000, 300*time.Millisecond))
-	hear(t, heard)
+	record(t, heard)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := unheard.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -389,17 +388,17 @@ func TestBrokenPulseAudio(t *testing.T) {
 	}
 }
 
-// TestIdleSoundCostsNothing listens to a desktop on which something played
-// before, and looks what PulseAudio takes.
+// TestIdleSoundCostsNothing listens to a desktop on which a program has played something, and
+// checks that PulseAudio is idle.
 func TestIdleSoundCostsNothing(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "pulseaudio", "paplay")
 	d := start(t, desktop.Config{})
 	l := listen(t, d)
 	play(t, d, tone(t, 1000, 100*time.Millisecond))
-	hear(t, l)
+	record(t, l)
 	pid := pulse(t, d)
-	// It suspends its device after a second. From then on nothing wakes it.
+	// PulseAudio suspends its device after a second. After that nothing wakes it.
 	before, looked := switches(t, pid), time.Now()
 	until(t, "PulseAudio rests", func() bool {
 		if time.Since(looked) < time.Second {
@@ -411,7 +410,7 @@ func TestIdleSoundCostsNothing(t *testing.T) {
 	})
 }
 
-// switches is how often the threads of a process have been woken.
+// switches returns how often the threads of a process were woken.
 func switches(t *testing.T, pid int) int {
 	t.Helper()
 	total := 0

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// turns has inputs sent one after the other. A turn ends when programs have handled its
-// input, which may be after the caller has its answer.
+// turns serializes inputs. A turn ends when programs have handled its input, which may be
+// after the call for that input has returned.
 type turns struct {
-	token chan struct{} // holds one; the goroutine that receives it has the turn
+	token chan struct{} // holds one token; the goroutine that receives it has the turn
 
-	mu      sync.Mutex         // guards what follows
-	hurried int                // callers that wait for a turn, but not for programs
-	cut     context.CancelFunc // ends the wait for programs; nil: none is under way
+	mu        sync.Mutex         // guards the fields below
+	impatient int                // number of callers that wait for a turn, but not for programs
+	cut       context.CancelFunc // ends the wait for programs; nil: none is under way
 }
 
 func newTurns() *turns {
@@ -21,12 +21,12 @@ func newTurns() *turns {
 	return t
 }
 
-// take waits for a turn, which give ends. If the caller hurries, it does not wait until
-// programs have handled the input before.
-func (t *turns) take(ctx context.Context, hurries bool) error {
-	if hurries {
-		t.hurry()
-		defer t.calm()
+// acquire waits for a turn, which release ends. If impatient is set, it does not wait until
+// programs have handled the previous input.
+func (t *turns) acquire(ctx context.Context, impatient bool) error {
+	if impatient {
+		t.skipWaits()
+		defer t.allowWaits()
 	}
 	select {
 	case <-t.token:
@@ -36,9 +36,9 @@ func (t *turns) take(ctx context.Context, hurries bool) error {
 	}
 }
 
-// give ends a turn after quiesce, which waits for programs, or immediately if quiesce is
+// release ends a turn after quiesce, which waits for programs, or immediately if quiesce is
 // nil.
-func (t *turns) give(quiesce func(context.Context) error) {
+func (t *turns) release(quiesce func(context.Context) error) {
 	if quiesce != nil {
 		t.quiesce(quiesce)
 	}
@@ -49,7 +49,7 @@ func (t *turns) quiesce(f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	t.mu.Lock()
-	wanted := t.hurried == 0
+	wanted := t.impatient == 0
 	if wanted {
 		t.cut = cancel
 	}
@@ -63,18 +63,18 @@ func (t *turns) quiesce(f func(context.Context) error) {
 	t.mu.Unlock()
 }
 
-// hurry ends the wait for programs, and prevents others until calm.
-func (t *turns) hurry() {
+// skipWaits ends the present wait for programs, and prevents new ones until allowWaits.
+func (t *turns) skipWaits() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hurried++
+	t.impatient++
 	if t.cut != nil {
 		t.cut()
 	}
 }
 
-func (t *turns) calm() {
+func (t *turns) allowWaits() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.hurried--
+	t.impatient--
 }

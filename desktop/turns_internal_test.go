@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 )
 
-// TestTurns has an input wait for the programs of the one before, unless it hurries.
+// TestTurns: an input waits until programs have handled the previous one, unless it is impatient.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns()
-		take := func(hurries bool) (taken chan error) {
+		take := func(impatient bool) (taken chan error) {
 			taken = make(chan error, 1)
-			go func() { taken <- turns.take(t.Context(), hurries) }()
+			go func() { taken <- turns.acquire(t.Context(), impatient) }()
 			synctest.Wait()
 			return taken
 		}
@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 		if err := <-take(false); err != nil {
 			t.Fatal(err)
 		}
-		go turns.give(wait)
+		go turns.release(wait)
 		next := take(false)
 		if len(next) != 0 {
 			t.Fatal("the next input did not wait")
@@ -40,13 +40,13 @@ func TestTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		settled = make(chan struct{})
-		go turns.give(wait)
+		go turns.release(wait)
 		synctest.Wait()
 		if err := <-take(true); err != nil {
 			t.Fatal(err)
 		}
-		turns.give(nil)
-		if turns.hurried != 0 || turns.cut != nil {
+		turns.release(nil)
+		if turns.impatient != 0 || turns.cut != nil {
 			t.Errorf("left behind: %+v", turns)
 		}
 
@@ -54,20 +54,20 @@ func TestTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		viewer := take(true)
-		turns.give(wait) // returns, because a caller hurries
+		turns.release(wait) // returns, because a caller is impatient
 		if err := <-viewer; err != nil {
 			t.Fatal(err)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := turns.take(ended, true); !errors.Is(err, context.Canceled) || turns.hurried != 0 {
-			t.Errorf("take = %v, %d hurry", err, turns.hurried)
+		if err := turns.acquire(ended, true); !errors.Is(err, context.Canceled) || turns.impatient != 0 {
+			t.Errorf("acquire = %v, %d impatient callers", err, turns.impatient)
 		}
-		turns.give(nil)
-		turns.hurry() // for good
+		turns.release(nil)
+		turns.skipWaits() // for good
 		if err := <-take(false); err != nil {
 			t.Fatal(err)
 		}
-		turns.give(wait)
+		turns.release(wait)
 	})
 }

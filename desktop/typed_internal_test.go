@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestRunsOfKeys has two viewers and an agent act, and checks the events: runs of a
+// TestRunsOfKeys sends input of two viewers and an agent, and checks the events: runs of a
 // viewer's typing, with the time at which each began.
 func TestRunsOfKeys(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,8 @@ closed
 	}
 }
 
-// TestRunsOfKeysEnd has a viewer stop to type, and a recording end while one types.
+// TestRunsOfKeysEnd: a run ends when the viewer stops typing, and when a subscription is
+// finished.
 func TestRunsOfKeysEnd(t *testing.T) {
 	t.Parallel()
 	l := NewEventLog("main")

@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestViewersTypingIsSecret types a password in every way that a viewer has. Neither
-// events nor the policy have any of its keys, nor when each was pressed.
+// TestViewersTypingIsSecret types a password in every way that a viewer has. Neither the
+// events nor the policy get its keys or the times at which they were pressed.
 func TestViewersTypingIsSecret(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -69,8 +69,8 @@ func TestViewersTypingIsSecret(t *testing.T) {
 	}
 }
 
-// TestTypingThatFailsIsSecret presses a key that the keyboard lacks, by an API
-// caller in whose name a person types.
+// TestTypingThatFailsIsSecret presses a key that the keyboard lacks. The sender is an API
+// caller with a context of WithPerson.
 func TestTypingThatFailsIsSecret(t *testing.T) {
 	t.Parallel()
 	log := desktop.NewEventLog("main")

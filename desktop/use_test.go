@@ -90,7 +90,7 @@ func TestSettle(t *testing.T) {
 	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-e", "while :; do date +%N; done"}, Wait: true}); err != nil {
 		t.Fatal(err)
 	}
-	for try := range 10 { // on a machine that is busy it may stand still for a while
+	for try := range 10 { // on a busy machine the terminal may not change for a while
 		ok, err := d.Settle(t.Context(), 300*time.Millisecond, time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestSettle(t *testing.T) {
 		if !ok {
 			return
 		}
-		t.Logf("try %d: a scrolling terminal stood still", try)
+		t.Logf("try %d: a scrolling terminal settled", try)
 	}
 	t.Error("a scrolling terminal settled, whenever it was looked at")
 }
@@ -180,7 +180,7 @@ func TestActionCutShort(t *testing.T) {
 	defer cancel()
 	text := strings.Repeat("x", 5000)
 	if err := d.Type(ctx, desktop.Type{Text: text, Delay: 100 * time.Millisecond}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "of 5000 characters") {
-		t.Errorf("typing that was given up: %v", err)
+		t.Errorf("typing with an ended context: %v", err)
 	}
 	e := await(t, sub, "the action", ofType(desktop.EventAction))
 	if a := e.Action; a.Name != "type" || a.Error == "" || a.Length != 5000 || len(a.Text) != 4096 {

@@ -15,7 +15,7 @@ const (
 )
 
 // Windows lists the top-level windows that pass the filter, in the order in which they were
-// opened. It looks at the first 512.
+// opened. It considers the first 512.
 func (d *Desktop) Windows(ctx context.Context, filter WindowFilter) ([]Window, error) {
 	return call(ctx, &d.lifecycle, "list windows", queryLimit, func(ctx context.Context, s *session) ([]Window, error) {
 		if err := s.managed(); err != nil {
@@ -72,8 +72,8 @@ func (d *Desktop) MoveWindow(ctx context.Context, id WindowID, p Point) (Window,
 	})
 }
 
-// ResizeWindow sets the size of a window's content. The program may choose another, as
-// terminals do, which the result has.
+// ResizeWindow sets the size of a window's content. The program may choose another size, as
+// terminals do. The result has that size.
 func (d *Desktop) ResizeWindow(ctx context.Context, id WindowID, size Size) (Window, error) {
 	if err := checkSize("Width", size, Size{MaxWidth, MaxHeight}); err != nil {
 		return Window{}, err
@@ -130,8 +130,8 @@ func (s *session) managed() error {
 	return nil
 }
 
-// setManaged records whether there is a window manager. One of the desktop's own must
-// answer.
+// setManaged records whether there is a window manager. A window manager that the desktop has
+// started must answer.
 func (s *session) setManaged(on bool) {
 	s.windows.Require(on && s.wm != nil)
 	s.wmReady.Store(on)

@@ -59,7 +59,7 @@ type peer struct {
 	relay Relay
 	base  *http.Transport
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	session *mcp.ClientSession
 }
 

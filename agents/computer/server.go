@@ -134,7 +134,7 @@ type Server struct {
 	mcp  *mcp.Server
 	web  http.Handler
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	last desktop.Observation
 }
 

@@ -44,7 +44,7 @@ type stdioConn struct {
 	closed chan struct{}
 	once   sync.Once
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	asked map[jsonrpc.ID]struct{}
 	idle  chan struct{} // closed when the last answer is written; nil before the input's end
 }

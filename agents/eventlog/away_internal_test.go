@@ -32,7 +32,7 @@ type observedTx struct {
 	db *unavailableDB
 }
 
-func (r returned) commit(ctx context.Context) error {
+func (r observedTx) commit(ctx context.Context) error {
 	err := r.transaction.commit(ctx)
 	r.db.visible = r.db.log.away.now.Load().why()
 	return err

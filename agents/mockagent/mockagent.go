@@ -122,7 +122,7 @@ type agent struct {
 
 	turns sync.WaitGroup // the goroutines that run turns
 
-	mu       sync.Mutex // guards what follows, and the sessions' fields
+	mu       sync.Mutex // guards the fields below, and the sessions' fields
 	sessions map[string]*session
 	asked    map[int64]chan json.RawMessage // questions to the client, by id
 	question int64                          // the id of the next one

@@ -99,7 +99,7 @@ const maxAnswer = 4 << 20
 type answers struct {
 	lines
 
-	mu     sync.Mutex     // guards what follows
+	mu     sync.Mutex     // guards the fields below
 	id     int            // of the newest request
 	answer chan rpcAnswer // to the newest request; nil before the first one
 }

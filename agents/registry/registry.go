@@ -86,7 +86,7 @@ type Registry struct {
 
 	reading sync.Mutex // held while files with credentials are in memory
 
-	mu       sync.Mutex          // guards what follows, and busy's Add against Close's Wait
+	mu       sync.Mutex          // guards the fields below, and busy's Add against Close's Wait
 	observed map[string]observed // by agent
 	installs map[string]progress // by agent
 }

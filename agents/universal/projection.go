@@ -22,7 +22,7 @@ type Projection struct {
 	log    *eventlog.Log
 	recent bool // in Projector.recent, whose mutex guards it
 
-	mu sync.Mutex // guards what follows; held while the log is read and written
+	mu sync.Mutex // guards the fields below; held while the log is read and written
 	checkpoint
 	size  int // bytes of the state in the row base
 	since int // bytes of the entries applied since

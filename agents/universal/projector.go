@@ -22,7 +22,7 @@ type Projector struct {
 	tasks sync.WaitGroup // the background work
 	turn  sync.Mutex     // held by one of tasks at a time
 
-	mu          sync.Mutex // guards what follows, and tasks.Go against Close
+	mu          sync.Mutex // guards the fields below, and tasks.Go against Close
 	projections map[string]*Projection
 	recent      []*Projection // that may have a state, the least recently used first
 }

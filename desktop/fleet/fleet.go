@@ -25,7 +25,7 @@ type Fleet struct {
 
 	untrusted []supervise.User // runAs and the users of Config.Untrusted
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	instances []*Instance
 	gone      []*Instance     // have recordings and no desktop; see FindRecorded
 	removing  map[string]bool // ids whose files Sweep removes

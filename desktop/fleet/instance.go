@@ -29,7 +29,7 @@ type Instance struct {
 
 	recordings recordings
 
-	mu         sync.Mutex // guards what follows; never held while waiting
+	mu         sync.Mutex // guards the fields below; never held while waiting
 	phase      phase
 	desk       Desktop      // while running or stopping
 	options    StartOptions // of the latest start

@@ -12,7 +12,7 @@ import (
 
 // liveView is the stream of a desktop.
 type liveView struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	desk    Desktop    // which the stream shows
 	stream  *webrtc.Streamer
 	network *webrtc.Network // of this stream alone; nil: the shared one
@@ -28,7 +28,7 @@ type networks struct {
 	cfg Config
 	tcp webrtc.TCP
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	shared *webrtc.Network
 	closed bool
 }

@@ -18,12 +18,12 @@ type recordings struct {
 
 	starting sync.Mutex // held while an exclusive recording starts
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	opened    *recording.Store
 	exclusive *recording.Recording // the latest one
 	closed    bool
 
-	subscribing   sync.Mutex // guards what follows, and what subscriptions hold
+	subscribing   sync.Mutex // guards the fields below, and what subscriptions hold
 	subscriptions []*RecordingSubscription
 }
 

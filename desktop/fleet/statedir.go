@@ -26,7 +26,7 @@ type StateDir struct {
 
 	claimed atomic.Pointer[location] // nil: not claimed; set with mu held
 
-	mu   sync.Mutex // guards what follows; held while Claim waits
+	mu   sync.Mutex // guards the fields below; held while Claim waits
 	held *dirLock
 }
 

@@ -62,7 +62,7 @@ func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 
 var errReleased = errors.New("all input was released")
 
-// interruptible returns a context that interrupt ends. The caller calls done.
+// interruptible returns a context that interrupt ends. The caller must call done.
 func (d *Desktop) interruptible(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	d.typing.Lock()

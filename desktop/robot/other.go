@@ -23,7 +23,7 @@ func (d *Desktop) Clipboard(ctx context.Context, sel desktop.Selection, contentT
 	if contentType != "" && !strings.HasPrefix(contentType, "text/plain") {
 		return c, unsupported("clipboard: the type " + contentType)
 	}
-	return c, d.do(ctx, func() error {
+	return c, d.runLocked(ctx, func() error {
 		text, err := robotgo.ReadAll()
 		if err != nil {
 			return fmt.Errorf("clipboard: %w: %w", desktop.ErrNoClipboardContent, err)

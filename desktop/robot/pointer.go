@@ -25,13 +25,13 @@ const (
 
 // Pointer returns the position of the pointer.
 func (d *Desktop) Pointer(ctx context.Context) (p desktop.Pointer, err error) {
-	return p, d.do(ctx, func() error {
-		p = here()
+	return p, d.runLocked(ctx, func() error {
+		p = pointerPosition()
 		return nil
 	})
 }
 
-func here() desktop.Pointer {
+func pointerPosition() desktop.Pointer {
 	x, y := robotgo.Location()
 	return desktop.Pointer{Point: desktop.Point{X: x, Y: y}}
 }
@@ -133,8 +133,7 @@ func (d *Desktop) Scroll(ctx context.Context, w desktop.Scroll) (desktop.Pointer
 	})
 }
 
-// point moves to at, unless that is nil, with modifiers held, and calls f, unless that is
-// nil.
+// point moves the pointer to at with modifiers held, and then calls f. at and f may be nil.
 func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point, observation string, modifiers []string, f func() error) (p desktop.Pointer, err error) {
 	mods, err := modifierNames(modifiers)
 	if err != nil {
@@ -157,7 +156,7 @@ func (d *Desktop) point(ctx context.Context, a desktop.Action, at *desktop.Point
 			}
 			return f()
 		})
-		p = here()
+		p = pointerPosition()
 		if a.At == nil {
 			a.At = &desktop.Point{X: p.X, Y: p.Y}
 		}
@@ -183,8 +182,8 @@ func buttonOf(b desktop.Button) (string, desktop.Button, error) {
 	return "", b, &desktop.InvalidError{Field: "Button", Reason: "must be left, middle or right"}
 }
 
-// letGo releases all held keys and buttons. The caller has mu.
-func (d *Desktop) letGo() error {
+// releaseHeld releases all held keys and buttons. The caller has mu.
+func (d *Desktop) releaseHeld() error {
 	var errs []error
 	for name := range d.held {
 		if button, ok := strings.CutPrefix(name, buttonPrefix); ok {
@@ -201,5 +200,5 @@ func (d *Desktop) letGo() error {
 // runs or waits for its turn.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	d.interrupt()
-	return d.act(ctx, desktop.Action{Name: desktop.ActionReleaseAll}, func(*desktop.Action) error { return d.letGo() })
+	return d.act(ctx, desktop.Action{Name: desktop.ActionReleaseAll}, func(*desktop.Action) error { return d.releaseHeld() })
 }

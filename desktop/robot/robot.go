@@ -40,16 +40,16 @@ type Desktop struct {
 	pictures *desktop.Pictures
 	started  time.Time
 
-	mu     sync.Mutex      // guards what follows, and robotgo
+	mu     sync.Mutex      // guards the fields below, and robotgo
 	held   map[string]bool // keys and buttons
 	closed bool
 
-	typing        sync.Mutex      // guards what follows; never held while mu is waited for
+	typing        sync.Mutex      // guards the fields below; never held while mu is waited for
 	uninterrupted context.Context //nolint:containedctx // ends with the next interrupt
 	endTyping     context.CancelFunc
 }
 
-var open atomic.Bool // robotgo is one for the whole program
+var open atomic.Bool // a Desktop is open; robotgo has one state for the whole program
 
 // Start opens the desktop of this program's session.
 func Start(ctx context.Context, cfg Config) (*Desktop, error) {
@@ -82,7 +82,7 @@ func (d *Desktop) Close() error {
 	if d.closed {
 		return nil
 	}
-	err := d.letGo()
+	err := d.releaseHeld()
 	d.closed = true
 	robotgo.CloseMainDisplay()
 	d.events.Close()
@@ -90,7 +90,9 @@ func (d *Desktop) Close() error {
 	return err
 }
 
-func (d *Desktop) do(ctx context.Context, f func() error) error {
+// runLocked calls f with mu held. It returns the error of ctx, or desktop.ErrClosed, instead
+// if the context or the desktop has ended.
+func (d *Desktop) runLocked(ctx context.Context, f func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -104,7 +106,7 @@ func (d *Desktop) do(ctx context.Context, f func() error) error {
 
 // act runs an input if the policy allows it, and emits it.
 func (d *Desktop) act(ctx context.Context, a desktop.Action, f func(*desktop.Action) error) error {
-	return d.do(ctx, func() error {
+	return d.runLocked(ctx, func() error {
 		a = desktop.ActionFrom(ctx, a)
 		a.Time = time.Now()
 		if d.cfg.Policy != nil {
@@ -127,7 +129,7 @@ func (d *Desktop) act(ctx context.Context, a desktop.Action, f func(*desktop.Act
 // Status describes the desktop.
 func (d *Desktop) Status() desktop.Status {
 	s := desktop.Status{ID: d.cfg.ID, State: desktop.StateActive, Display: os.Getenv("DISPLAY"), StartedAt: d.started, Host: true}
-	err := d.do(context.Background(), func() error {
+	err := d.runLocked(context.Background(), func() error {
 		s.Size = screenSize()
 		return nil
 	})
@@ -204,7 +206,7 @@ func (d *Desktop) settle(ctx context.Context, o desktop.ScreenshotOptions) (bool
 
 // capture takes a picture and returns the number of the last change.
 func (d *Desktop) capture(ctx context.Context) (seq uint64, err error) {
-	err = d.do(ctx, func() error {
+	err = d.runLocked(ctx, func() error {
 		size := screenSize()
 		img, err := robotgo.CaptureImg(0, 0, size.Width, size.Height)
 		if err != nil {

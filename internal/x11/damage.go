@@ -18,7 +18,7 @@ type damageWatch struct {
 	region xfixes.Region // receives the damage of a request; reused
 	remove func()        // of the event handler
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	wake   chan struct{}
 	woken  bool   // wake is closed
 	events uint   // how many events were handled

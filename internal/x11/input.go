@@ -26,7 +26,7 @@ type Input struct {
 type device struct {
 	c *Conn
 
-	mu        sync.Mutex // held during an operation; guards what follows and the parts of Input
+	mu        sync.Mutex // held during an operation; guards the fields below and the parts of Input
 	programs  *quiesce.Tracker
 	following bool // a window manager is followed
 	closed    bool

@@ -31,7 +31,7 @@ const resizeLimit = 5 * time.Second
 type screenSize struct {
 	setting sync.Mutex // held by SetSize
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	w, h      int
 	announced bool           // w, h come from an event
 	want      [2]int         // the size that SetSize waits for

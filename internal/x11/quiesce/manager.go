@@ -43,7 +43,7 @@ type Manager struct {
 	required atomic.Bool // see Require
 	turn     sync.Mutex  // held by the caller that asks
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	probe  xproto.Window
 	answer chan struct{} // nil if no caller waits
 }

@@ -236,7 +236,7 @@ func (t *Tracker) fatal(ctx context.Context, win xproto.Window, err error) error
 
 // unresponsive is the windows whose last wait ran out of time.
 type unresponsive struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	windows map[xproto.Window]struct{}
 }
 
