@@ -129,7 +129,7 @@ func (c Config) withDefaults() Config {
 func startDesktop(ctx context.Context, _ string, cfg desktop.Config) (Desktop, error) {
 	d, err := desktop.Start(ctx, cfg)
 	if err != nil {
-		return nil, err // d would be a Desktop that is not nil
+		return nil, err // d would be a non-nil interface with a nil pointer
 	}
 	return d, nil
 }

@@ -18,21 +18,20 @@
 // Delete, or the end of the Fleet. A live view begins with Stream and ends with its
 // desktop, as recordings do. Close ends everything and waits for that.
 //
-// Files stay in the state directory. If the Fleet chose the id of a desktop, the files go
-// with the desktop. [Fleet.Sweep] ends the processes that a killed program left, and
-// removes such files, but not the recordings.
+// Files stay in the state directory. If the Fleet chose the id of a desktop, its files are
+// removed with the desktop. [Fleet.Sweep] ends the processes that a killed program left
+// running, and removes such files, but not the recordings.
 //
 // One program at a time can use a state directory. It is claimed, and created if it does
-// not exist, by the first call that needs it, and given up by Close. That call waits for a
-// program that has the directory and is closing. List, Status, Find, Recorded and FindRecorded read only: they
-// neither claim nor create the directory. See [StateDir].
+// not exist, by the first call that needs it, and released by Close. That first call waits for
+// a program that has the directory and is closing. List, Status, Find, Recorded and
+// FindRecorded only read: they neither claim nor create the directory. See [StateDir].
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A ctx bounds its call only: a start or
-// stop goes on when the caller no longer waits for it, except the start of Create, which
-// is stopped. Callers that start a desktop at the same time wait for one start and get the
-// same result.
+// All methods may be called from any goroutine. A ctx bounds its call only: when it ends, the
+// start or stop continues, except the start of Create, which is stopped. Concurrent callers of
+// Start wait for one start and get the same result.
 //
 // # Errors
 //

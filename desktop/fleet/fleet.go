@@ -20,14 +20,14 @@ type Fleet struct {
 	stateDir *StateDir
 	runAs    supervise.User
 	networks networks
-	running  sync.WaitGroup // starts and stops under way
+	running  sync.WaitGroup // running starts and stops
 	end      func() error   // closeDesktops, once
 
 	untrusted []supervise.User // runAs and the users of Config.Untrusted
 
 	mu        sync.Mutex // guards the fields below
 	instances []*Instance
-	gone      []*Instance     // have recordings and no desktop; see FindRecorded
+	gone      []*Instance     // deleted or of an earlier program, with recordings; see FindRecorded
 	removing  map[string]bool // ids whose files Sweep removes
 	closed    bool
 }
@@ -153,7 +153,7 @@ func (f *Fleet) add(id string, generated bool) (*Instance, error) {
 	return in, nil
 }
 
-// remove makes the id of a desktop that has stopped free.
+// remove frees the id of a desktop that has stopped.
 func (f *Fleet) remove(in *Instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,11 +164,11 @@ func hasID(id string) func(*Instance) bool {
 	return func(in *Instance) bool { return in.id == id }
 }
 
-// CloseDesktops ends all desktops, live views and recordings for good, and waits for
-// that. It keeps the state directory, for a program that has files of its own in it to
-// close. It may be called more than once, and returns the same error: of closing
-// recordings and networks, of removing files, or a *desktop.DeadlineError. Failures to
-// stop a desktop are logged.
+// CloseDesktops ends all desktops, live views and recordings permanently, and waits for
+// that. It keeps the state directory claimed, for programs that have their own files in it
+// and close them later. It may be called more than once, and returns the same error: of
+// closing recordings and networks, of removing files, or a *desktop.DeadlineError. It logs
+// failures to stop a desktop.
 func (f *Fleet) CloseDesktops() error { return f.end() }
 
 func (f *Fleet) closeDesktops() error {
@@ -189,8 +189,8 @@ func (f *Fleet) closeDesktops() error {
 	return errors.Join(append(errs, f.networks.close())...)
 }
 
-// Close calls CloseDesktops, which it waits for, and gives up the state directory. It
-// returns the errors of both. It may be called more than once.
+// Close calls CloseDesktops and then releases the state directory. It returns the errors
+// of both. It may be called more than once.
 func (f *Fleet) Close() error {
 	f.stateDir.BeginClose()
 	return errors.Join(f.CloseDesktops(), f.stateDir.release())

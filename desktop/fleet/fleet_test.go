@@ -32,7 +32,7 @@ func TestCreateCancelled(t *testing.T) {
 	}
 }
 
-// TestErrorsOfCreate is the table of refusals.
+// TestErrorsOfCreate checks the errors of Create and Open.
 func TestErrorsOfCreate(t *testing.T) {
 	t.Parallel()
 	var fake faker
@@ -82,7 +82,7 @@ func TestErrorsOfCreate(t *testing.T) {
 	}
 }
 
-// TestStates takes a desktop through its life.
+// TestStates checks the states of a desktop through starts and stops.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	fake := faker{result: make(chan error)}

@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/internal/removetree"
 )
 
-// Deadlines of a desktop's life.
+// Deadlines of starts and stops.
 const (
 	startLimit = 45 * time.Second
 	stopLimit  = 15 * time.Second
@@ -24,7 +24,7 @@ const (
 type Instance struct {
 	id        string
 	fleet     *Fleet
-	generated bool // the Fleet chose the id, so the files go with the desktop
+	generated bool // the Fleet chose the id, so Delete removes the files, too
 	live      liveView
 
 	recordings recordings
@@ -50,12 +50,12 @@ const (
 	stopping
 )
 
-// transition is a start or a stop under way.
+// transition is a running start or stop.
 type transition struct {
-	done    chan struct{}      // closed when it is over
-	err     error              // of a start; set before
-	cancel  context.CancelFunc // of a start
-	stopped bool               // a stop was asked for; guarded by Instance.mu
+	done    chan struct{}      // closed when the transition has ended
+	err     error              // of a start; set before done is closed
+	cancel  context.CancelFunc // ends a start
+	stopped bool               // Stop was called during a start; guarded by Instance.mu
 }
 
 func (f *Fleet) newInstance(id string) *Instance {
@@ -97,7 +97,7 @@ func (in *Instance) state() (desktop.State, Desktop, error) {
 
 // Status describes a desktop that may not run.
 type Status struct {
-	// Status is that of the running desktop. ID, State and LogPath are always set.
+	// Status is the status of the running desktop. ID, State and LogPath are always set.
 	desktop.Status
 
 	// Desktop is the desktop while it runs. Otherwise it is nil.
@@ -121,7 +121,7 @@ func (in *Instance) Status() Status {
 		s.State = state
 	}
 	s.ID = in.id
-	if s.LogPath == "" { // where it will be
+	if s.LogPath == "" { // the path that the next start uses
 		s.LogPath = filepath.Join(desktopDir(in.fleet.stateDir.Path(), in.id), desktop.LogName)
 	}
 	return s
@@ -130,8 +130,8 @@ func (in *Instance) Status() Status {
 // Start starts the desktop unless it runs. All callers that wait for a start get its
 // result, and the options of the first one apply.
 //
-// It waits for a stop under way, and then blocks until the desktop runs or ctx ends. If
-// ctx ends, Start returns its error and the start goes on, until Stop. A start fails with
+// It waits for a running stop, and then blocks until the desktop runs or ctx ends. If
+// ctx ends, Start returns its error and the start continues, until Stop. A start fails with
 // a *desktop.DeadlineError after 45 s. A caller waits for a stop or a start for at most
 // 60 s.
 //
@@ -249,12 +249,12 @@ func (in *Instance) endStart(change *transition, d Desktop, err error) {
 	in.failure, change.err = err, err
 }
 
-// Stop ends the desktop, its live view and its recordings, and forgets the error of the
-// latest start. It does not stop a start that is asked for later.
+// Stop ends the desktop, its live view and its recordings, and clears the error of the
+// latest start. It does not affect later calls of Start.
 //
 // It blocks until the desktop has ended. It returns nil if the desktop does not run, and
 // does not return failures of the stop, which are logged. It returns the error of ctx if
-// that ends, and a *desktop.DeadlineError after 60 s: the stop goes on then.
+// that ends, and a *desktop.DeadlineError after 60 s. In both cases the stop continues.
 func (in *Instance) Stop(ctx context.Context) error {
 	for {
 		in.mu.Lock()
@@ -289,7 +289,7 @@ func (in *Instance) beginStop() {
 	in.fleet.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		defer cancel()
-		// Recordings end while there still is a picture.
+		// Recordings end before the desktop, because they need its picture.
 		err := errors.Join(in.live.close(), in.recordings.stop(ctx), in.desk.Close())
 		in.mu.Lock()
 		defer in.mu.Unlock()
@@ -303,10 +303,10 @@ func (in *Instance) beginStop() {
 	})
 }
 
-// Delete stops the desktop for good and frees its id. It removes the files, with the
-// recordings, if the Fleet chose the id, and keeps them otherwise. Main is only stopped.
-// It blocks and fails as Stop does, and returns the errors of removing files. A later call
-// returns the same.
+// Delete stops the desktop permanently and frees its id. If the Fleet chose the id, it
+// removes the files with the recordings, and keeps them otherwise. Main is only stopped.
+// Delete blocks and fails as Stop does, and returns the errors of removing files. Later
+// calls return the same error.
 func (in *Instance) Delete(ctx context.Context) error {
 	if in.id == Main {
 		return in.Stop(ctx)
@@ -323,7 +323,7 @@ func (in *Instance) Delete(ctx context.Context) error {
 	in.removing.Do(func() {
 		in.fleet.cfg.OnDelete(in.id)
 		in.removed = errors.Join(in.recordings.close(), in.discard())
-		in.fleet.remove(in) // now, so that no request finds recordings that are being removed
+		in.fleet.remove(in) // first, so that no request finds recordings that are being removed
 	})
 	return in.removed
 }
@@ -342,7 +342,7 @@ func (in *Instance) discard() error {
 	return nil
 }
 
-// wait returns when a transition is over, or an error when it takes too long.
+// wait waits for the end of a transition. It returns an error if that takes too long.
 func (t *transition) wait(ctx context.Context, op string) error {
 	limit := startLimit + stopLimit
 	timer := time.NewTimer(limit)

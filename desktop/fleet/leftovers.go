@@ -13,12 +13,12 @@ import (
 )
 
 // generatedName is the file that marks the directory of a desktop whose id the Fleet
-// chose. If this program is killed, the next one knows by it that no caller will ask
-// for the files, other than recordings.
+// chose. If this program is killed, the next one removes the files of such a desktop,
+// except recordings, because no caller will use that id again.
 const generatedName = "generated"
 
-// markGenerated writes or removes the mark. A desktop without its mark works as well:
-// only its files stay if this program is killed.
+// markGenerated writes or removes the mark. A desktop whose mark could not be written works,
+// but its files stay if this program is killed.
 func (in *Instance) markGenerated() error {
 	state, _, err := in.fleet.stateDir.claimFor(in.id)
 	if err != nil || in.id == Main {
@@ -92,8 +92,8 @@ func (f *Fleet) removeLeftovers(dir string) {
 	}
 }
 
-// removeLeftover removes the files of one desktop. The mark goes last, so that the next
-// Sweep removes what this one could not.
+// removeLeftover removes the files of one desktop. It removes the mark last, so that the next
+// Sweep tries again if this one fails.
 func (f *Fleet) removeLeftover(state string) error {
 	keep := []string{generatedName}
 	if !hasNoRecordings(filepath.Join(state, recordingsName)) {
@@ -111,8 +111,8 @@ func (f *Fleet) removeLeftover(state string) error {
 	return nil
 }
 
-// hasNoRecordings reports whether a directory of recordings surely has none: it does
-// not exist, or has only the files that its store keeps there for itself.
+// hasNoRecordings reports whether a directory of recordings certainly has none: it does
+// not exist, or has only the internal files of its store.
 func hasNoRecordings(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -15,7 +15,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// under is what there is below a directory, without following links.
+// under returns the paths below a directory, without following links.
 func under(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -27,7 +27,8 @@ func under(t *testing.T, dir string) (names []string) {
 	return names[1:]
 }
 
-// TestSweepRemovesWhatIsLeft plants what killed servers leave, and what is to stay.
+// TestSweepRemovesWhatIsLeft: Sweep removes the files that killed servers have left, and keeps
+// all others.
 func TestSweepRemovesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

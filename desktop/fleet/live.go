@@ -16,11 +16,11 @@ type liveView struct {
 	desk    Desktop    // which the stream shows
 	stream  *webrtc.Streamer
 	network *webrtc.Network // of this stream alone; nil: the shared one
-	left    []string        // ids of viewers that EndViewer has ended, the latest last
+	ended   []string        // ids of viewers that EndViewer has ended, the latest last
 }
 
-// maxLeft is the largest length of liveView.left.
-const maxLeft = 256
+// maxEnded is the largest length of liveView.ended.
+const maxEnded = 256
 
 // networks holds the network that live views share. It is opened when it is first
 // needed.
@@ -152,9 +152,9 @@ func (in *Instance) EndViewer(id string, may func(webrtc.ViewerInfo) bool) error
 	defer l.mu.Unlock()
 	switch {
 	case ended:
-		l.left = append(l.left[max(0, len(l.left)-maxLeft+1):], id)
+		l.ended = append(l.ended[max(0, len(l.ended)-maxEnded+1):], id)
 		return nil
-	case slices.Contains(l.left, id):
+	case slices.Contains(l.ended, id):
 		return nil
 	}
 	return webrtc.ErrViewerNotFound
@@ -171,7 +171,7 @@ func (in *Instance) Diagnose(ctx context.Context, q webrtc.Inquiry) webrtc.Diagn
 		return webrtc.NoNetwork(err, q)
 	}
 	if own != nil {
-		defer func() { _ = own.Close() }() // it was opened for this
+		defer func() { _ = own.Close() }() // streamConfig has opened it for this call
 	}
 	return cfg.Network.Diagnose(ctx, q)
 }

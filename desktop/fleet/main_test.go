@@ -36,7 +36,7 @@ func open(t *testing.T, cfg Config) *Fleet {
 	return openUsual(t, cfg)
 }
 
-// openUsual is open without a directory of the test's own.
+// openUsual is like open but does not set Config.StateDir.
 func openUsual(t *testing.T, cfg Config) *Fleet {
 	t.Helper()
 	f, err := Open(t.Context(), cfg)
@@ -63,7 +63,7 @@ func (d *fakeDesktop) Close() error {
 
 // faker starts fakeDesktops.
 type faker struct {
-	open   atomic.Int32 // how many are not closed
+	open   atomic.Int32 // the number of desktops that are not closed
 	result chan error   // of each start; nil: all succeed immediately
 	cfg    atomic.Pointer[desktop.Config]
 }

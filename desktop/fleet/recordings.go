@@ -23,7 +23,7 @@ type recordings struct {
 	exclusive *recording.Recording // the latest one
 	closed    bool
 
-	subscribing   sync.Mutex // guards the fields below, and what subscriptions hold
+	subscribing   sync.Mutex // guards the fields below, and the contents of subscriptions
 	subscriptions []*RecordingSubscription
 }
 
@@ -81,7 +81,7 @@ func (r *recordings) stop(ctx context.Context) error {
 	return store.StopAll(ctx, recording.ReasonDesktopClosed)
 }
 
-// close closes the store for good.
+// close closes the store permanently.
 func (r *recordings) close() error {
 	r.mu.Lock()
 	store := r.opened
