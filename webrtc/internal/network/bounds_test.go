@@ -16,7 +16,7 @@ import (
 	"github.com/pion/stun/v4"
 )
 
-// Packets of refused sources do not reach the connection.
+// TestRefusedSenders checks that packets of refused sources do not reach the connection.
 func TestRefusedSenders(t *testing.T) {
 	t.Parallel()
 	marshal := func(sender uint32) []byte {
@@ -100,7 +100,7 @@ func TestDataRate(t *testing.T) {
 func udpViewers(t *testing.T, names ...string) (netip.AddrPort, []net.PacketConn) {
 	t.Helper()
 	u := open(t, Config{}).udp
-	at := u.on(netip.MustParseAddr("127.0.0.1"))
+	at := u.addrPort(netip.MustParseAddr("127.0.0.1"))
 	var all []net.PacketConn
 	for _, name := range names {
 		p, err := udpMux{u, new(senders)}.GetConn(name, net.UDPAddrFromAddrPort(at))
@@ -113,7 +113,8 @@ func udpViewers(t *testing.T, names ...string) (netip.AddrPort, []net.PacketConn
 	return at, all
 }
 
-// The agent of a viewer that has not answered reads nothing.
+// TestUDPInboxIsBounded bounds the packets that wait for an agent. The agent of a viewer that
+// has not answered reads no packets.
 func TestUDPInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	at, viewers := udpViewers(t, "idle", "other")
@@ -133,7 +134,7 @@ func TestUDPInboxIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := viewers[1].ReadFrom(buffer); err != nil { // it keeps pace
+		if _, _, err := viewers[1].ReadFrom(buffer); err != nil { // this agent reads every packet
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +149,8 @@ func TestUDPInboxIsBounded(t *testing.T) {
 	}
 }
 
-// A viewer that claims the address of another one does not get its packets.
+// TestUDPAddressIsNotTaken checks that a viewer that claims the address of another viewer does
+// not get the other's packets.
 func TestUDPAddressIsNotTaken(t *testing.T) {
 	t.Parallel()
 	at, viewers := udpViewers(t, "owner", "thief")
@@ -234,7 +236,7 @@ func TestReceivingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TLS to a TURN server is checked, with the name of the server.
+// TestRelayByTLS checks that the certificate of a TURN server must have the server's name.
 func TestRelayByTLS(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewUnstartedServer(nil)

@@ -1,16 +1,16 @@
-// Package network lets viewers reach this program: it opens the UDP port for media, takes
-// in viewers at the TCP port of HTTP, uses TURN servers, and tells each viewer which
-// addresses to try.
+// Package network lets viewers reach this program. It opens the UDP port for media, accepts
+// viewers at the TCP port of HTTP, uses TURN servers, and makes the list of addresses that each
+// viewer tries.
 //
 // # Usage
 //
 // Open opens the ports. [Network.Link] makes the link of one viewer. [Link.Configure] sets
 // up an ICE agent of Pion to use it, and [Link.Trickle] or [Link.Candidates] returns the
-// addresses to tell the viewer. A [TCP] shares the port of an HTTP server.
+// addresses for the viewer. A [TCP] shares the port of an HTTP server.
 //
 // # Lifetime
 //
-// A Network lives until Close. Links must be closed before it.
+// A Network is used until Close. Its links must be closed first.
 //
 // # Concurrency
 //
@@ -18,8 +18,8 @@
 //
 // # Errors
 //
-// [ErrNoPort] if every port of a range is in use. Other errors are about the configuration
-// or about sockets.
+// Link returns [ErrNoPort] if every port of a range is in use. Other errors are about the
+// configuration or about sockets.
 //
 // # Requirements
 //

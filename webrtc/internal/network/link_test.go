@@ -16,8 +16,8 @@ import (
 // pair is two ends of a connection: the agent of a link, and its viewer.
 type pair struct{ ours, viewer *webrtc.PeerConnection }
 
-// connect connects a viewer over a link until the test ends. settings changes the viewer's
-// agent, unless nil.
+// connect connects a viewer over a link until the test ends. settings changes the settings of
+// the viewer's agent and may be nil.
 func connect(t *testing.T, l *Link, settings func(*webrtc.SettingEngine)) pair {
 	t.Helper()
 	var engines [2]webrtc.SettingEngine
@@ -51,7 +51,7 @@ func connect(t *testing.T, l *Link, settings func(*webrtc.SettingEngine)) pair {
 	answered := make(chan struct{})
 	close(answered)
 	l.Trickle(ctx, answered, func() bool { return false }, func(candidate string) {
-		_ = p.viewer.AddICECandidate(webrtc.ICECandidateInit{Candidate: candidate}) // some are names
+		_ = p.viewer.AddICECandidate(webrtc.ICECandidateInit{Candidate: candidate}) // fails for names
 	})
 	select {
 	case <-opened:
@@ -88,8 +88,8 @@ func (p pair) remote(t *testing.T) *webrtc.ICECandidate {
 	return used.Remote
 }
 
-// TestLinkTransports connects a viewer by UDP and by TCP, and checks that nothing of it is
-// left afterwards.
+// TestLinkTransports connects a viewer by UDP and by TCP, and checks that its candidates and
+// sources are removed afterwards.
 func TestLinkTransports(t *testing.T) {
 	t.Parallel()
 	for name, udp := range map[string]int{"udp": 0, "tcp": -1} {
@@ -128,7 +128,7 @@ func TestLinkTransports(t *testing.T) {
 	}
 }
 
-// TestTrickle checks when a viewer is told of TCP and of names.
+// TestTrickle checks when a viewer gets candidates for TCP and for names.
 func TestTrickle(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{TCP: new(TCP)})
@@ -154,14 +154,14 @@ func TestTrickle(t *testing.T) {
 			var told string
 			l.Trickle(ctx, answered, func() bool { return c.connected }, func(candidate string) {
 				if strings.Contains(told, candidate) {
-					t.Errorf("%q is told twice", candidate)
+					t.Errorf("%q is sent twice", candidate)
 				}
 				told += candidate + "\n"
 			})
 			for _, word := range []string{" udp ", " tcp ", " desk.invalid "} {
 				want := strings.Contains(strings.Join(c.want, ""), word)
 				if got := strings.Contains(told, word); got != want {
-					t.Errorf("told%s: %v, want %v; all:\n%s", word, got, want, told)
+					t.Errorf("sent%s: %v, want %v; all:\n%s", word, got, want, told)
 				}
 			}
 		})
@@ -248,7 +248,7 @@ func TestConcurrentClose(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if _, err := (udpMux{n.udp, new(senders)}).GetConn("me", net.UDPAddrFromAddrPort(n.udp.on(netip.MustParseAddr("127.0.0.1")))); !errors.Is(err, net.ErrClosed) {
+	if _, err := (udpMux{n.udp, new(senders)}).GetConn("me", net.UDPAddrFromAddrPort(n.udp.addrPort(netip.MustParseAddr("127.0.0.1")))); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a candidate after Close: %v, want net.ErrClosed", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds how long a test waits for what must happen.
+// patience bounds each wait of a test.
 const patience = 20 * time.Second
 
 // until waits until a condition holds.
@@ -31,7 +31,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// open opens a network until the test ends.
+// open opens a network that is closed when the test ends.
 func open(t *testing.T, cfg Config) *Network {
 	t.Helper()
 	cfg.Logger, cfg.Addresses = slog.New(slog.DiscardHandler), untranslated
@@ -47,7 +47,7 @@ func open(t *testing.T, cfg Config) *Network {
 	return n
 }
 
-// link makes the link of a viewer until the test ends.
+// link makes the link of a viewer. The link is closed when the test ends.
 func (n *Network) link(t *testing.T, o Options) *Link {
 	t.Helper()
 	l, err := n.Link(o)

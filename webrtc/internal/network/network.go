@@ -19,7 +19,7 @@ import (
 // DefaultUDPPort is tried first for the media of all viewers.
 const DefaultUDPPort = 59050
 
-// MaxCandidates is how many addresses a viewer may tell.
+// MaxCandidates is how many addresses a viewer may send.
 const MaxCandidates = 100
 
 // ErrNoPort is returned if every port of a range is in use.
@@ -134,9 +134,10 @@ func Open(cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// openSTUN opens the port of the STUN server that viewers are told if no other servers are
+// openSTUN opens the port of the STUN server that viewers use if no other servers are
 // configured. It differs from the port for media because Chromium drops media that comes
-// from the address of a STUN server. Viewers can connect without it.
+// from the address of a STUN server. An error is only logged, because viewers can connect
+// without STUN.
 func (n *Network) openSTUN(port int) {
 	if len(n.cfg.Servers) > 0 {
 		return
@@ -225,8 +226,8 @@ func (l *Link) Close() error {
 }
 
 // These are the times for which an agent waits for a better path before it accepts a
-// server-reflexive or a relayed one. It does not wait before it accepts a peer-reflexive path,
-// which can be direct because browsers hide their addresses from pages.
+// server-reflexive or a relayed path. It accepts a peer-reflexive path immediately: such a path
+// can be direct, because browsers hide their addresses from pages.
 const (
 	waitReflexive = 100 * time.Millisecond
 	waitRelay     = 500 * time.Millisecond
@@ -262,8 +263,8 @@ func (l *Link) Configure(s *webrtc.SettingEngine) error {
 	return nil
 }
 
-// boundRemotes returns a RemoteIPFilter that accepts as many addresses as a viewer may
-// tell, and as many from which it only sends.
+// boundRemotes returns a RemoteIPFilter that accepts the addresses that a viewer may send, and
+// as many addresses from which only packets arrive.
 func boundRemotes() func(net.IP) bool {
 	var accepted atomic.Int32
 	return func(net.IP) bool {
@@ -278,11 +279,11 @@ type Report struct {
 	ResolveErr error        // why the addresses of Host are unknown
 
 	UDPPort      int          // zero: none
-	UDPAddresses []netip.Addr // on which the port is open
+	UDPAddresses []netip.Addr // addresses on which the port is open
 	UDPErr       error        // why no port of the range could be opened
 
 	Servers []Reply  // of the configured servers
-	Told    []string // addresses that the viewer is told, such as "udp 192.0.2.1:59050"
+	Told    []string // addresses that are sent to the viewer, such as "udp 192.0.2.1:59050"
 }
 
 // Inspect finds out how a viewer can reach this program. It resolves the host and then asks

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The port follows the addresses of the machine.
+// TestRefresh checks that the port is opened and closed when the machine's addresses change.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{})
@@ -16,7 +16,7 @@ func TestRefresh(t *testing.T) {
 	if len(own) == 0 {
 		t.Fatal("no addresses")
 	}
-	// As if one had come since, and another had gone.
+	// This has the effect of an address that was added and of one that was removed.
 	gone := netip.MustParseAddr("192.0.2.1")
 	u.mu.Lock()
 	first := u.open[own[0]]

@@ -15,13 +15,13 @@ import (
 const (
 	// maxPacket is the longest packet that viewers send.
 	maxPacket = 8192
-	// inboxSize is how many packets of a viewer may wait for its agent.
+	// inboxSize bounds the packets of a viewer that wait for its agent.
 	inboxSize = 64
-	// mostSenders is how many sources a viewer's RTCP packets may have (SSRCs of
-	// senders). Browsers have one or two. Pion keeps each until the connection ends.
+	// mostSenders bounds the sources (SSRCs of senders) of a viewer's RTCP packets. Browsers
+	// have one or two. Pion keeps each until the connection ends.
 	mostSenders = 32
-	// dataRate is how many bytes of DTLS a connection may receive a second, and dataBurst how
-	// many at a time. A pointer that moves 120 times a second makes 10 kB. SCTP can answer
+	// dataRate bounds the bytes of DTLS that a connection receives in a second, and dataBurst
+	// the bytes at a time. A pointer that moves 120 times a second makes 10 kB. SCTP can answer
 	// 8 bytes with a packet, and keeps its answers without a bound.
 	dataRate  = 16 << 10
 	dataBurst = 64 << 10
@@ -81,10 +81,10 @@ type senders struct {
 	data  *rate.Limiter // of DTLS; nil: nothing was received
 }
 
-// admit reports whether the connection may get a packet. It rejects RTCP packets of
-// further sources once there are mostSenders, and packets of DTLS beyond dataRate, which
-// carry the data channels and are sent again. It does not end the viewer, because the
-// packet is not authenticated yet and may be forged.
+// admit reports whether the connection may get a packet. If there are mostSenders, it rejects
+// RTCP packets of other sources. It rejects packets of DTLS beyond dataRate: they carry the data
+// channels, and viewers resend them. It does not end the viewer, because the packet is not
+// authenticated yet and may be forged.
 func (s *senders) admit(packet []byte) bool {
 	const header = 8
 	if isDTLS(packet) {

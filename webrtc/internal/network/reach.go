@@ -21,7 +21,7 @@ type address struct {
 	IP   netip.Addr
 	Name string // instead of IP; not all viewers resolve names
 	Port int
-	NAT  bool // a STUN server sees this address
+	NAT  bool // the address was found by a STUN server
 }
 
 func (a address) host() string {
@@ -140,7 +140,7 @@ func (t target) named() bool {
 const (
 	// resolveTime bounds the resolution of a name.
 	resolveTime = 2 * time.Second
-	// mostIPs is how many addresses of a name viewers are told.
+	// mostIPs bounds the addresses of a name that are sent to viewers.
 	mostIPs = 4
 )
 
@@ -171,11 +171,11 @@ func (t target) local() bool {
 	return t.Host == "" || slices.ContainsFunc(t.IPs, netip.Addr.IsLoopback)
 }
 
-// reach decides which addresses a viewer is told.
+// reach has the data from which the addresses for a viewer are made.
 type reach struct {
 	Announce  []netip.Addr     // replace the addresses of interfaces, unless empty
 	UDP       int              // port; 0: none
-	Own       []netip.Addr     // on which the port is open
+	Own       []netip.Addr     // addresses of this machine on which the port is open
 	Reflexive []netip.AddrPort // of the port, as STUN servers see it
 	TCP       bool             // connections to the target reach a shared listener
 	TCPPort   int              // of the target; 0: its own
@@ -212,8 +212,8 @@ func (r reach) udp() []address {
 	return all
 }
 
-// reflexive returns the addresses of the UDP port that STUN servers see, without this
-// machine's own.
+// reflexive returns the addresses of the UDP port that STUN servers see, without addresses of
+// this machine.
 func (r reach) reflexive() []address {
 	var all []address
 	for _, at := range r.Reflexive {
@@ -259,14 +259,14 @@ func (r reach) names() []address {
 }
 
 const (
-	// tcpDelay is how long only UDP is tried, after a viewer's answer. TCP is slower, but
-	// the agent would choose it as well.
+	// tcpDelay is the time after a viewer's answer in which only UDP is tried. TCP is slower,
+	// but the agent would choose it if it connected first.
 	tcpDelay = 200 * time.Millisecond
-	// gatherLimit bounds the time to find the addresses of an answer that has to have all.
+	// gatherLimit bounds the time to find the addresses for Candidates.
 	gatherLimit = 1500 * time.Millisecond
 )
 
-// reach returns the data from which the addresses for the viewer are made.
+// reach returns the reach of the viewer, without the addresses that lookup finds.
 func (l *Link) reach() reach {
 	r := reach{Announce: l.n.announce, TCP: l.tcp, TCPPort: int(l.n.cfg.TCPPort), Target: l.target}
 	if l.udp != nil {
@@ -292,16 +292,16 @@ func (l *Link) lookup(ctx context.Context, work *sync.WaitGroup) (<-chan target,
 	return resolved, reflexive
 }
 
-// Trickle calls tell with each candidate by which the viewer may reach this program, as it
-// becomes known (RFC 8838), until ctx is done. UDP comes first. TCP and names follow if
-// connected reports false some time after answered is closed.
-func (l *Link) Trickle(ctx context.Context, answered <-chan struct{}, connected func() bool, tell func(candidate string)) {
-	told := map[string]bool{}
+// Trickle calls send with each candidate by which the viewer may reach this program when the
+// candidate becomes known (RFC 8838), until ctx is done. UDP candidates come first. Candidates
+// for TCP and names follow if connected returns false tcpDelay after answered is closed.
+func (l *Link) Trickle(ctx context.Context, answered <-chan struct{}, connected func() bool, send func(candidate string)) {
+	sent := map[string]bool{}
 	announce := func(all []address) {
 		for _, a := range all {
-			if a.accepted() && !told[a.String()] {
-				tell(a.candidate(len(told)))
-				told[a.String()] = true
+			if a.accepted() && !sent[a.String()] {
+				send(a.candidate(len(sent)))
+				sent[a.String()] = true
 			}
 		}
 	}
@@ -334,8 +334,7 @@ func (l *Link) Trickle(ctx context.Context, answered <-chan struct{}, connected 
 	}
 }
 
-// Candidates returns all candidates but names. A player may reject an answer that has one
-// that it does not understand.
+// Candidates returns all candidates except names. A player may reject an answer with a name.
 func (l *Link) Candidates(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, gatherLimit)
 	defer cancel()

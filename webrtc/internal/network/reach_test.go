@@ -52,18 +52,18 @@ func TestResolveTarget(t *testing.T) {
 	t.Parallel()
 	r := parseTarget("name-that-is-not-there.invalid:1").resolved(t.Context())
 	if r.Err == nil || len(r.IPs) > 0 || !r.named() {
-		t.Errorf("resolved to %+v; want an error, and that the name is still told", r)
+		t.Errorf("resolved to %+v; want an error and the name", r)
 	}
 	if r := parseTarget("192.0.2.1:1").resolved(t.Context()); r.Err != nil || len(r.IPs) != 1 {
 		t.Errorf("an address is resolved to %+v", r)
 	}
 }
 
-// Which addresses are told decides whether a viewer gets through.
+// TestReach checks the addresses for viewers in typical networks.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	own := ips("10.0.0.2", "127.0.0.1", "::1")
-	docker := parseTarget("192.168.1.5:2468") // the machine around a container
+	docker := parseTarget("192.168.1.5:2468") // the host of a container
 	for name, c := range map[string]struct {
 		r    reach
 		want []string
@@ -122,7 +122,7 @@ func TestCandidate(t *testing.T) {
 	var last uint32
 	foundations := map[string]bool{}
 	for nth, a := range list {
-		// Pion's parser is not ours.
+		// Pion must parse the candidate.
 		c, err := ice.UnmarshalCandidate(a.candidate(nth))
 		if err != nil {
 			t.Errorf("%s: %v", a.candidate(nth), err)
@@ -135,7 +135,7 @@ func TestCandidate(t *testing.T) {
 			t.Errorf("%s is of type %v", a.candidate(nth), c.Type())
 		}
 		if c.Priority() >= last && nth > 0 && a.TCP == list[nth-1].TCP {
-			t.Errorf("%s has no lower priority than the one before", a.candidate(nth))
+			t.Errorf("the priority of %s is not lower than the previous one", a.candidate(nth))
 		}
 		if a.TCP && c.Priority() >= 100<<24 {
 			t.Errorf("%s is preferred to UDP", a.candidate(nth))
@@ -149,11 +149,12 @@ func TestCandidate(t *testing.T) {
 	const want = "candidate:%d 1 udp 2130706431 desk.example 5 typ host"
 	name := address{Name: "desk.example", Port: 5}.candidate(0)
 	if _, rest, _ := strings.Cut(name, " "); rest != want[len("candidate:%d "):] {
-		t.Errorf("a name is told as %q", name)
+		t.Errorf("the candidate of a name is %q", name)
 	}
 }
 
-// What browsers refuse must not be told: their page fails as a whole.
+// TestAccepted checks that viewers get no address that browsers refuse. The browser would end
+// the connection.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

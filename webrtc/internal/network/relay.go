@@ -15,8 +15,8 @@ import (
 	"github.com/pion/turn/v5"
 )
 
-// relayNet connects an agent to its TURN servers. It bounds the sources of the packets that
-// they relay, which pass neither udpMux nor tcpMux.
+// relayNet connects an agent to its TURN servers. It bounds the sources of relayed packets,
+// which pass neither udpMux nor tcpMux.
 //
 // It is the transport.Net of the agent and, for TURN over TCP and TLS, its proxy.Dialer.
 type relayNet struct {
@@ -50,7 +50,7 @@ var errNoDirect = errors.New("only TURN servers are reached")
 // TURN server for its address.
 func (relayNet) ListenUDP(string, *net.UDPAddr) (transport.UDPConn, error) { return nil, errNoDirect }
 
-// relayTimeout is how long connecting to a TURN server may take.
+// relayTimeout bounds the time to connect to a TURN server.
 const relayTimeout = 10 * time.Second
 
 func (n relayNet) Dial(network, address string) (net.Conn, error) {
@@ -94,7 +94,7 @@ func (s relayStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// relayed returns what a TURN server relays in a packet: the data of a channel or of a Data
+// relayed returns the payload of a packet of a TURN server: the data of a channel or of a Data
 // indication (RFC 8656, sections 12.4 and 11.6). It is empty for other packets.
 func relayed(b []byte) []byte {
 	const header, indication = 4, 0x0017

@@ -38,8 +38,8 @@ func (l *sharedListener) Accept() (net.Conn, error) {
 // (RFC 8489, section 6.1).
 const mostFirst = 0x1ff
 
-// sharedConn is a connection that may be a viewer's. It only forwards once it is known to
-// be the server's.
+// sharedConn is a connection that may be a viewer's. When it is known to be the server's, reads
+// are only forwarded.
 type sharedConn struct {
 	*net.TCPConn
 	t *TCP
@@ -48,7 +48,7 @@ type sharedConn struct {
 
 	reading sync.Mutex // guards known and head
 	known   bool       // it is the server's
-	head    []byte     // read before that was known
+	head    []byte     // data that was read before known was set
 
 	mu   sync.Mutex // guards gone
 	gone bool       // it is a viewer's, or closed

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What STUN messages begin with (RFC 8489, section 5).
+// The types of STUN messages (RFC 8489, section 5).
 const (
 	stunHeader  = 20
 	stunCookie  = 0x2112A442
@@ -30,14 +30,14 @@ func isSTUN(b []byte, kind uint16) bool {
 		int(binary.BigEndian.Uint16(b[2:])) == len(b)-stunHeader
 }
 
-// stunConn is a UDP socket that is a STUN server as well (RFC 8489). It answers Binding
-// requests without a user. It passes on the requests of ICE, which have one.
+// stunConn is a UDP socket that is also a STUN server (RFC 8489). It answers Binding requests
+// without a user. It passes on the requests of ICE, which have a user.
 //
-// It can also ask other STUN servers, which then see the address of this socket.
+// It can also query other STUN servers, which then see the address of this socket.
 type stunConn struct {
 	UDPConn
 	closing sync.Once
-	ended   chan struct{} // closed when the socket is
+	ended   chan struct{} // closed when the socket is closed
 	allow   *rate.Limiter
 
 	waiting atomic.Int32 // size of asked
@@ -80,12 +80,12 @@ func (c *stunConn) Close() error {
 	return c.UDPConn.Close()
 }
 
-// readPause is the time until the next read after an error. The kernel returns one if it
+// readPause is the time until the next read after an error. The kernel returns an error if it
 // lacks memory.
 const readPause = 10 * time.Millisecond
 
-// answer answers a Binding request. It returns false if the request is one of ICE. It does
-// not decode requests beyond stunRate.
+// answer answers a Binding request. It returns false for requests of ICE. It drops requests
+// beyond stunRate without decoding them.
 func (c *stunConn) answer(request []byte, from netip.AddrPort) bool {
 	if _, named := attribute(request, stun.AttrUsername); named {
 		return false
@@ -145,8 +145,8 @@ var errNoReply = errors.New("no answer")
 // section 6.2.1).
 const firstRetry = 250 * time.Millisecond
 
-// ask asks a STUN server for the address of this socket.
-func (c *stunConn) ask(ctx context.Context, server netip.AddrPort) (netip.AddrPort, error) {
+// query asks a STUN server for the address of this socket.
+func (c *stunConn) query(ctx context.Context, server netip.AddrPort) (netip.AddrPort, error) {
 	m, err := stun.Build(stun.TransactionID, stun.BindingRequest, stun.Fingerprint)
 	if err != nil {
 		return netip.AddrPort{}, err
@@ -178,7 +178,7 @@ func (c *stunConn) ask(ctx context.Context, server netip.AddrPort) (netip.AddrPo
 	}
 }
 
-// answered delivers the response of a server to ask. It returns false if ask has not asked
+// answered delivers the response of a server to query. It returns false if there is no query to
 // that server.
 func (c *stunConn) answered(response []byte) bool {
 	m := &stun.Message{Raw: append([]byte(nil), response...)}
@@ -232,8 +232,8 @@ func isTURN(u *stun.URI) bool {
 	return u.Scheme == stun.SchemeTypeTURN || u.Scheme == stun.SchemeTypeTURNS
 }
 
-// Relays returns the TURN servers that relay for this program, so that two ends which
-// cannot reach each other meet there. TURN over DTLS is left out: browsers do not use it.
+// Relays returns the TURN servers that relay for this program, for viewers that cannot reach it
+// directly. TURN over DTLS is left out, because browsers do not use it.
 func (l *Link) Relays() []webrtc.ICEServer {
 	var all []webrtc.ICEServer
 	for _, s := range l.n.cfg.Servers {
@@ -259,7 +259,7 @@ func (l *Link) STUN() string {
 	return "stun:" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// askTime is how long STUN servers may take.
+// askTime bounds the time for the replies of the STUN servers.
 const askTime = 2 * time.Second
 
 // Reply is the reply of a STUN or TURN server.
@@ -273,8 +273,8 @@ type Reply struct {
 // ErrNotAsked is the error of servers that do not speak STUN over UDP.
 var ErrNotAsked = errors.New("it is only tried by viewers, because it is not reached by UDP")
 
-// askServers asks all configured servers concurrently by which address they see the port.
-// The replies are in the order of the servers.
+// askServers queries all configured servers concurrently for the address from which they see
+// the port. The replies are in the order of the servers.
 func (l *Link) askServers(ctx context.Context) []Reply {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -288,7 +288,7 @@ func (l *Link) askServers(ctx context.Context) []Reply {
 	for i := range all {
 		work.Go(func() {
 			begun := time.Now()
-			all[i].Seen, all[i].Err = l.ask(ctx, all[i].URL)
+			all[i].Seen, all[i].Err = l.query(ctx, all[i].URL)
 			all[i].Time = time.Since(begun)
 		})
 	}
@@ -296,7 +296,7 @@ func (l *Link) askServers(ctx context.Context) []Reply {
 	return all
 }
 
-func (l *Link) ask(ctx context.Context, text string) (netip.AddrPort, error) {
+func (l *Link) query(ctx context.Context, text string) (netip.AddrPort, error) {
 	u, err := stun.ParseURI(text)
 	switch {
 	case err != nil:
@@ -323,5 +323,5 @@ func (l *Link) ask(ctx context.Context, text string) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	return s.conn.ask(ctx, at)
+	return s.conn.query(ctx, at)
 }

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// dial opens a socket that talks to the port on one of its addresses, until the
-// test ends.
+// dial opens a socket that is connected to the port on one of its addresses. The socket is
+// closed when the test ends.
 func (u *udpPort) dial(t *testing.T, ip netip.Addr) *net.UDPConn {
 	t.Helper()
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(u.on(ip)))
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(u.addrPort(ip)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func (u *udpPort) dial(t *testing.T, ip netip.Addr) *net.UDPConn {
 	return conn
 }
 
-// exchange sends a packet and waits for the answer, again until there is one.
+// exchange sends a packet and waits for the answer. It repeats the packet until there is one.
 func exchange(t *testing.T, conn net.Conn, packet []byte) []byte {
 	t.Helper()
 	buf := make([]byte, 2000)
@@ -47,8 +47,8 @@ func exchange(t *testing.T, conn net.Conn, packet []byte) []byte {
 	return nil
 }
 
-// The entry that viewers are told without any configuration is a STUN server, on
-// every address, and not where media comes from.
+// TestSTUNServer checks that the default entry for viewers is a STUN server, on every address
+// and on another port than media.
 func TestSTUNServer(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{})
@@ -117,7 +117,7 @@ func TestBindingReply(t *testing.T) {
 	if m.Type != stun.BindingSuccess || m.TransactionID != decode(request).TransactionID || stun.Fingerprint.Check(m) != nil {
 		t.Errorf("reply is %v", m)
 	}
-	// An IPv4 address in an IPv6 one is told as what it is.
+	// An IPv4 address in an IPv6 address becomes IPv4.
 	reply = bindingReply(build(), netip.MustParseAddrPort("[::ffff:1.2.3.4]:5"))
 	if err := at.GetFrom(decode(reply)); err != nil || at.String() != "1.2.3.4:5" {
 		t.Errorf("address %v, %v; want 1.2.3.4:5", at, err)
@@ -127,7 +127,7 @@ func TestBindingReply(t *testing.T) {
 	}
 
 	if new(stunConn).answer(build(stun.NewUsername("a:b")), from) {
-		t.Error("a request of ICE is taken away")
+		t.Error("the STUN server consumes a request of ICE")
 	}
 	changeRequest := stun.RawAttribute{Type: stun.AttrChangeRequest, Value: []byte{0, 0, 0, 6}}
 	reply = bindingReply(build(changeRequest), from)
@@ -157,7 +157,7 @@ func TestSTUNStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It still answers, and that is its first answer.
+	// The server still answers, and this is its first answer.
 	request := stun.MustBuild(stun.TransactionID, stun.BindingRequest)
 	m := &stun.Message{Raw: exchange(t, conn, request.Raw)}
 	if err := m.Decode(); err != nil || m.TransactionID != request.TransactionID {
@@ -165,17 +165,17 @@ func TestSTUNStrangers(t *testing.T) {
 	}
 }
 
-// A server can be asked from the port itself.
+// TestAskSTUNServer queries a server from the port for media.
 func TestAskSTUNServer(t *testing.T) {
 	t.Parallel()
 	server := open(t, Config{})
 	for _, ip := range server.udp.addresses() {
 		t.Run(ip.String(), func(t *testing.T) {
 			t.Parallel()
-			url := "stun:" + server.udp.on(ip).String()
+			url := "stun:" + server.udp.addrPort(ip).String()
 			n := open(t, Config{Servers: []Server{
-				{URLs: []string{url, "stun:127.0.0.1:9", "stuns:" + server.udp.on(ip).String()}},
-				{URLs: []string{"turn:" + server.udp.on(ip).String()}, Username: "u", Credential: "c"},
+				{URLs: []string{url, "stun:127.0.0.1:9", "stuns:" + server.udp.addrPort(ip).String()}},
+				{URLs: []string{"turn:" + server.udp.addrPort(ip).String()}, Username: "u", Credential: "c"},
 			}})
 			l := n.link(t, Options{})
 			all := l.askServers(t.Context())
@@ -187,7 +187,7 @@ func TestAskSTUNServer(t *testing.T) {
 			if at := all[0].Seen; int(at.Port()) != n.udp.port {
 				t.Errorf("%s sees %v, want port %d", url, at, n.udp.port)
 			}
-			// It is this machine's own address, so nothing new to viewers.
+			// The address of this machine itself is not a reflexive one.
 			r := l.reach()
 			r.Reflexive = []netip.AddrPort{all[0].Seen, netip.MustParseAddrPort("203.0.113.7:99")}
 			if got := r.reflexive(); len(got) != 1 || got[0].candidate(0) == "" || got[0].IP.String() != "203.0.113.7" {
@@ -209,24 +209,24 @@ func TestAskEnds(t *testing.T) {
 	}
 	asked := make(chan error, 1)
 	go func() {
-		_, err := s.conn.ask(context.Background(), netip.MustParseAddrPort("127.0.0.1:9"))
+		_, err := s.conn.query(context.Background(), netip.MustParseAddrPort("127.0.0.1:9"))
 		asked <- err
 	}()
-	until(t, "it is being asked", func() bool { return s.conn.waiting.Load() == 1 })
+	until(t, "the query waits", func() bool { return s.conn.waiting.Load() == 1 })
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case err := <-asked:
 		if !errors.Is(err, net.ErrClosed) {
-			t.Errorf("ask: %v, want net.ErrClosed", err)
+			t.Errorf("query: %v, want net.ErrClosed", err)
 		}
 	case <-time.After(patience):
-		t.Error("Close does not end what is being asked")
+		t.Error("Close does not end a query")
 	}
 }
 
-// A flood of requests costs little.
+// TestExcessIsNotDecoded checks that requests beyond the rate are dropped without allocations.
 func TestExcessIsNotDecoded(t *testing.T) {
 	c := &stunConn{allow: rate.NewLimiter(0, 0)}
 	request := stun.MustBuild(stun.TransactionID, stun.BindingRequest, stun.Fingerprint).Raw
@@ -241,15 +241,15 @@ func FuzzBindingReply(f *testing.F) {
 	f.Add(binding(f, "a:b")[framing:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		reply := bindingReply(b, netip.MustParseAddrPort("1.2.3.4:5"))
-		// A forged sender must not be worth much.
+		// An attacker who forges senders must not gain from long replies.
 		if len(reply) > 3*len(b) {
 			t.Errorf("%d bytes in answer to %d", len(reply), len(b))
 		}
 	})
 }
 
-// BenchmarkSTUN measures packets that are not plain requests: all packets of
-// viewers pass there.
+// BenchmarkSTUN measures packets that are not plain requests. All packets of viewers pass this
+// code.
 func BenchmarkSTUN(b *testing.B) {
 	packet := append([]byte{0x80}, make([]byte, 1199)...)
 	b.ReportAllocs()

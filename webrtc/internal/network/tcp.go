@@ -31,8 +31,8 @@ type tcpKey struct {
 }
 
 const (
-	// tcpConnections is how many connections a viewer may have. A browser makes one from
-	// each of its addresses to each address that it was told.
+	// tcpConnections bounds the connections of a viewer. A browser makes one from each of its
+	// addresses to each address that it received.
 	tcpConnections = 16
 	// framing is the size of the length before each packet (RFC 4571, section 2).
 	framing = 2
@@ -155,8 +155,8 @@ func (p *tcpPackets) add(conn net.Conn, from netip.AddrPort, rest []byte) bool {
 	return true
 }
 
-// read receives what the viewer sends over one connection. It returns if a packet is
-// longer than viewers send.
+// read receives the packets of the viewer from one connection. It returns if a packet is longer
+// than maxPacket.
 func (p *tcpPackets) read(c *tcpConn, from netip.AddrPort, rest []byte) {
 	r := bufio.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(rest)), c.conn))
 	for {
@@ -224,35 +224,35 @@ func (p *tcpPackets) Close() error {
 func (p *tcpPackets) LocalAddr() net.Addr { return &p.local }
 
 const (
-	// tcpQueue is how many bytes may wait for a viewer's TCP connection. Pictures block
-	// when it is full, and are skipped later. What waits is shown late.
+	// tcpQueue bounds the bytes that wait for a viewer's TCP connection. If it is full,
+	// pictures block, and later ones are skipped. Bytes that wait are shown late.
 	tcpQueue = 64 << 10
-	// tcpReserve is how many more bytes may wait if they keep the connection alive, and half
-	// of it how many more bytes of data channels.
+	// tcpReserve is the additional room for packets that keep the connection alive. Data
+	// channels can use half of it.
 	tcpReserve = 8 << 10
 	// tcpStalled is the time without progress after which packets are discarded.
 	tcpStalled = 2 * time.Second
 	// tcpDead is the time without progress after which the connection is closed.
 	tcpDead = 15 * time.Second
-	// tcpPiece is how many bytes one write has.
+	// tcpPiece is the most bytes of one write.
 	tcpPiece = 16 << 10
-	// kernelQueue is how many unsent bytes the kernel accepts for a connection. Its
-	// default is megabytes, which delay pictures by seconds.
+	// kernelQueue bounds the unsent bytes that the kernel accepts for a connection. The
+	// default of the kernel is megabytes, which delay pictures by seconds.
 	kernelQueue = 64 << 10
 )
 
-// tcpConn is a connection with a queue, from which a goroutine writes. Only media ever
-// waits for the connection.
+// tcpConn is a connection with a queue, from which a goroutine writes. Only senders of media
+// wait for room in the queue.
 type tcpConn struct {
 	conn   net.Conn
-	wake   chan struct{} // there is something to write
+	wake   chan struct{} // has a value if there are bytes to write
 	closed chan struct{}
 	once   sync.Once
 
 	mu       sync.Mutex // guards the fields below
 	queue    []byte     // packets with their lengths
-	spare    []byte     // the memory of the queue before
-	progress time.Time  // when the connection last accepted something
+	spare    []byte     // the memory of the previous queue, for reuse
+	progress time.Time  // when the connection last accepted bytes
 	room     chan struct{}
 }
 

@@ -51,7 +51,8 @@ func get(t *testing.T, ln net.Listener, path string) string {
 	return string(body)
 }
 
-// What goes through an HTTP proxy, or a server that shares nothing, is not told.
+// TestTCPOnlyWhereShared checks that viewers behind an HTTP proxy, or of a server that does not
+// share its port, get no TCP address.
 func TestTCPOnlyWhereShared(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -63,12 +64,12 @@ func TestTCPOnlyWhereShared(t *testing.T) {
 		"the network has no TCP":    {Config{}, Options{Host: "127.0.0.1:2468", TCP: true}},
 	} {
 		if got := open(t, c.cfg).link(t, c.options).reach().tcp(); got != nil {
-			t.Errorf("%s, but %v is told", name, got)
+			t.Errorf("%s, but the viewer gets %v", name, got)
 		}
 	}
 }
 
-// binding is the first message of an agent, in its frame.
+// binding returns the first message of an agent, in its frame.
 func binding(t testing.TB, user string) []byte {
 	t.Helper()
 	m, err := stun.Build(stun.TransactionID, stun.BindingRequest, stun.NewUsername(user), stun.NewShortTermIntegrity("secret"), stun.Fingerprint)
@@ -82,8 +83,8 @@ func framed(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
 }
 
-// What begins like a viewer but is none reaches the HTTP server as it was sent,
-// or ends.
+// TestStrangersOnSharedPort checks that connections that begin like a viewer's but are not reach
+// the HTTP server unchanged, or are closed.
 func TestStrangersOnSharedPort(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -139,8 +140,8 @@ func TestStrangersOnSharedPort(t *testing.T) {
 	}
 }
 
-// A client that sends nothing, or a byte a second, does not delay others, and is bounded by the
-// server's own deadline.
+// TestSlowStrangers checks that a client that sends nothing, or a byte a second, does not delay
+// others, and that the server's deadline closes its connection.
 func TestSlowStrangers(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -175,7 +176,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// A request that comes byte by byte arrives whole.
+// TestSharedBytes checks that a request that is sent byte by byte arrives complete.
 func TestSharedBytes(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -213,8 +214,8 @@ func TestSharedBytes(t *testing.T) {
 					break
 				}
 			}
-			// What could have become a viewer's first message to the end is
-			// not a request.
+			// Text that could have become a viewer's first message until its end is not a
+			// request.
 			if want := sent; string(got) != want && (string(got) != "" || len(sent) > 2) {
 				t.Errorf("read %q of %q", got, want)
 			}
@@ -223,7 +224,7 @@ func TestSharedBytes(t *testing.T) {
 	}
 }
 
-// A viewer's connection is nothing to the server any more.
+// TestHandOver checks that the server cannot use the connection of a viewer.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -296,8 +297,8 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// A viewer that reads nothing slows down what is sent to it, for a while, and
-// then loses it; nothing waits for ever, and little is kept.
+// TestStalledTCP checks that writes to a viewer that reads nothing block for a while and then
+// fail, and that the queue is bounded.
 func TestStalledTCP(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -338,7 +339,7 @@ func TestStalledTCP(t *testing.T) {
 	if longest < tcpStalled/2 || longest > 2*tcpStalled {
 		t.Errorf("the longest write took %v; want about %v", longest, tcpStalled)
 	}
-	// Those that keep the connection alive do not wait, even now, nor do data channels.
+	// Packets that keep the connection alive and packets of data channels do not block.
 	for name, packet := range map[string][]byte{"checks": binding(t, "a:b")[framing:], "packets of DTLS": append([]byte{23}, make([]byte, 199)...)} {
 		one := time.Now()
 		for range 100 {
@@ -362,7 +363,7 @@ func TestStalledTCP(t *testing.T) {
 	}
 }
 
-// So many connections a viewer may have, and no more.
+// TestManyTCPConnections checks the bound of a viewer's connections.
 func TestManyTCPConnections(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
@@ -403,12 +404,12 @@ func FuzzFirstMessage(f *testing.F) {
 			t.Errorf("%q: %q, %v, %v", b, name, enough, maybe)
 		}
 		if len(b) > mostFirst+framing && maybe && !enough {
-			t.Errorf("%q: more is waited for", b)
+			t.Errorf("%q: firstMessage wants more bytes", b)
 		}
 		if maybe && len(b) > 0 && b[0] > 1 {
 			t.Errorf("%q is taken for a viewer", b)
 		}
-		// More bytes never make it one again.
+		// More bytes cannot change that.
 		if !maybe {
 			if _, _, again := firstMessage(append(bytes.Clone(b), 0)); again {
 				t.Errorf("%q becomes a viewer with another byte", b)
@@ -417,7 +418,7 @@ func FuzzFirstMessage(f *testing.F) {
 	})
 }
 
-// BenchmarkTCP is the cost of one packet of video by TCP, in both programs.
+// BenchmarkTCP measures the cost of one packet of video by TCP, for both ends.
 func BenchmarkTCP(b *testing.B) {
 	var tcp TCP
 	p, err := tcpMux{&tcp, new(senders)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))

@@ -20,8 +20,8 @@ import (
 // udpPort is a UDP port that is open on every address of this machine. It carries the media
 // of any number of viewers and is a STUN server.
 //
-// There is a socket for each address. The answers of a wildcard socket could leave from
-// another address than the one they were asked at, and NATs would drop them.
+// There is a socket for each address. A wildcard socket could answer a request from another
+// address than the one that received the request, and NATs would drop the answer.
 type udpPort struct {
 	port int
 	cfg  *Config
@@ -31,11 +31,11 @@ type udpPort struct {
 	closed bool
 }
 
-// udpBuffer is how many bytes may wait for the network interface, if the kernel permits
-// that. A key picture is sent in bursts.
+// udpBuffer bounds the bytes that wait for the network interface, if the kernel permits so many.
+// A key picture is sent in bursts.
 const udpBuffer = 2 << 20
 
-// errNoAddress is the error when not even a loopback interface is up.
+// errNoAddress is the error if no interface is up, including loopback.
 var errNoAddress = errors.New("no network interface has an address")
 
 // openUDP opens a port on all addresses. For zero, the kernel chooses the port.
@@ -64,7 +64,7 @@ func openUDP(port int, cfg *Config) (*udpPort, error) {
 // openOn opens the port on more addresses. The caller holds mu or the only reference.
 func (u *udpPort) openOn(addrs []netip.Addr) error {
 	for _, a := range addrs {
-		conn, err := u.cfg.Listen(u.on(a))
+		conn, err := u.cfg.Listen(u.addrPort(a))
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			continue // it was removed, or is not usable yet
 		}
@@ -80,8 +80,8 @@ func (u *udpPort) openOn(addrs []netip.Addr) error {
 	return nil
 }
 
-// refresh opens the port on addresses that this machine has got since, and closes it on
-// addresses that it has lost.
+// refresh opens the port on new addresses of this machine, and closes it on addresses that the
+// machine has lost.
 func (u *udpPort) refresh() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -111,7 +111,7 @@ func (u *udpPort) addresses() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(u.open), netip.Addr.Compare)
 }
 
-func (u *udpPort) on(a netip.Addr) netip.AddrPort {
+func (u *udpPort) addrPort(a netip.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(a, uint16(u.port)) //nolint:gosec // it is a port
 }
 
@@ -211,7 +211,7 @@ func (m udpMux) GetListenAddresses() []net.Addr {
 	m.u.refresh()
 	var list []net.Addr
 	for _, a := range m.u.addresses() {
-		list = append(list, net.UDPAddrFromAddrPort(m.u.on(a)))
+		list = append(list, net.UDPAddrFromAddrPort(m.u.addrPort(a)))
 	}
 	return list
 }
@@ -404,7 +404,7 @@ func (p *udpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	// Agents send nothing else before STUN messages.
 	if answer := isSTUN(b, stunSuccess); answer || isSTUN(b, stunRequest) {
 		if !p.s.assign(p, to, answer) && !p.s.probes.Allow() {
-			return len(b), nil // as if it were lost: the agent repeats it
+			return len(b), nil // as if the network lost the packet: the agent repeats it
 		}
 	}
 	return p.s.conn.WriteToUDPAddrPort(b, to)
