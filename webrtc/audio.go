@@ -27,8 +27,8 @@ const (
 	// opusRate is for music in stereo, in bits per second (RFC 7587, section 3.1.1).
 	opusRate = 128_000
 
-	// opusComplexity is half of the maximum, which takes up to three times as long for an
-	// inaudible gain.
+	// opusComplexity is half of the maximum. The maximum takes up to three times as long, and
+	// its gain is inaudible.
 	opusComplexity = 5
 
 	// opusMost is the largest packet of 20 ms (RFC 6716, section 3.4).
@@ -37,7 +37,7 @@ const (
 	// soundPause is the time until the next attempt after the sound failed.
 	soundPause = 5 * time.Second
 
-	// soundQueue is how many packets may wait for a viewer's connection. Further ones are
+	// soundQueue bounds the packets that wait for a viewer's connection. Further packets are
 	// discarded.
 	soundQueue = 10
 )
@@ -102,7 +102,7 @@ type audio struct {
 	stop context.CancelFunc
 }
 
-func (v *viewer) listens() bool { return v.live.Load() && v.hears.Load() }
+func (v *viewer) listens() bool { return v.live.Load() && v.soundOn.Load() }
 
 // listenersChanged starts or stops capturing sound.
 func (s *Streamer) listenersChanged() {
@@ -134,7 +134,7 @@ func (s *Streamer) runAudio() {
 			if errors.Is(err, desktop.ErrClosed) {
 				return
 			}
-			select { // the next attempt may fail as well
+			select { // wait, because the next attempt may also fail
 			case <-s.ctx.Done():
 			case <-time.After(soundPause):
 			}
@@ -178,7 +178,7 @@ func (s *Streamer) listen() error {
 // sendSound encodes 20 ms and queues them for all listeners. It never blocks.
 func (s *Streamer) sendSound(enc audioEncoder, sound desktop.Sound) (err error) {
 	defer func() {
-		// No sound of a program may crash this one.
+		// A panic of an encoder must not crash this program.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("encode %s: %v", s.cfg.AudioCodec, r)
 		}
@@ -230,7 +230,7 @@ func (p *peer) openAudio() error {
 
 // enableAudio switches the sound on or off, if there is any.
 func (p *peer) enableAudio(on bool) {
-	p.v.hears.Store(on && p.audio != nil)
+	p.v.soundOn.Store(on && p.audio != nil)
 	p.v.s.listenersChanged()
 }
 
@@ -244,7 +244,7 @@ func (g *signaling) switchAudio(ctx context.Context, off bool) error {
 		return errors.New("no connection that has sound")
 	}
 	p.enableAudio(!off)
-	return g.send(ctx, "signal/audio", audioState{Disabled: !p.v.hears.Load()})
+	return g.send(ctx, "signal/audio", audioState{Disabled: !p.v.soundOn.Load()})
 }
 
 func (p *peer) pumpAudio() {

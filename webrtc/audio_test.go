@@ -437,7 +437,7 @@ func TestSlowViewerMissesSound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v.hears.Store(true)
+		v.soundOn.Store(true)
 		v.live.Store(true)
 		viewers = append(viewers, v)
 	}

@@ -28,7 +28,7 @@ func (g *signaling) handleControl(ctx context.Context, event string, b controlBo
 	if v == nil {
 		if event == "control/request" {
 			g.mu.Lock()
-			g.wants = true // it gets control with the connection
+			g.wants = true // the viewer gets control when it has a connection
 			g.mu.Unlock()
 			return nil
 		}
@@ -36,7 +36,7 @@ func (g *signaling) handleControl(ctx context.Context, event string, b controlBo
 	}
 	switch event {
 	case "control/request":
-		return g.ask(ctx, v)
+		return g.requestControl(ctx, v)
 	case "control/take":
 		return g.takeOver(ctx, v, b.Shared, b.Force)
 	case "control/release":
@@ -66,7 +66,8 @@ func (g *signaling) handleControl(ctx context.Context, event string, b controlBo
 	return nil
 }
 
-// takeOver gives the viewer control. If that fails, it tells the viewer and the holder why.
+// takeOver gives the viewer control. If that fails, it sends the reason to the viewer and the
+// request to the holder.
 func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool) error {
 	if v.options.ViewOnly {
 		return errControl
@@ -76,7 +77,7 @@ func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool)
 		take = g.s.d.TakeSharedControl
 	}
 	if err := take(v.ctx, v.actor, force); err != nil {
-		g.s.tellHolder(v, err)
+		g.s.notifyHolder(v, err)
 		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
 	}
 	return nil
@@ -92,26 +93,26 @@ func (g *signaling) setClipboard(v *viewer, text string) error {
 	return g.s.d.SetClipboard(v.ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(text)}, desktop.Clipboard)
 }
 
-func (g *signaling) ask(ctx context.Context, v *viewer) error {
+func (g *signaling) requestControl(ctx context.Context, v *viewer) error {
 	if err := v.askControl(v.ctx); err != nil {
 		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
 	}
 	return nil
 }
 
-type tellFunc func(ctx context.Context, event string, payload any) error
+type sendFunc func(ctx context.Context, event string, payload any) error
 
 // attach connects a viewer with its signalling connection and with its key.
 func (v *viewer) attach(g *signaling) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
-	v.tell, v.key = g.send, g.key
+	v.send, v.key = g.send, g.key
 }
 
-// ViewerActor returns the actor of a viewer for calls outside of this package, such as those
+// ViewerActor returns the actor of a viewer for calls outside of this package, such as calls
 // that act on windows. The key authenticates the viewer: only its client got it, as
-// viewer_key in system/init. The second result is false if there is no such viewer or if it
-// can only watch.
+// viewer_key in system/init. The second result is false if the viewer does not exist or can only
+// watch.
 func (s *Streamer) ViewerActor(key string) (desktop.Actor, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +124,7 @@ func (s *Streamer) ViewerActor(key string) (desktop.Actor, bool) {
 	return desktop.Actor{}, false
 }
 
-func (s *Streamer) tellHolder(v *viewer, refused error) {
+func (s *Streamer) notifyHolder(v *viewer, refused error) {
 	var held *desktop.ControlHeldError
 	if !errors.As(refused, &held) || held.Holder.Kind != desktop.ActorViewer {
 		return
@@ -134,13 +135,13 @@ func (s *Streamer) tellHolder(v *viewer, refused error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if tell := holder.tell; tell != nil {
-		// The holder's connection may be slow. Its receiver sees errors. Meanwhile
-		// further requests are dropped.
+	if send := holder.send; send != nil {
+		// The holder's connection may be slow. Further requests are dropped meanwhile. The
+		// goroutine that receives from the connection handles its errors.
 		v.also(func() {
 			if holder.asking.CompareAndSwap(false, true) {
 				defer holder.asking.Store(false)
-				_ = tell(v.ctx, "control/request", map[string]string{"id": v.id})
+				_ = send(v.ctx, "control/request", map[string]string{"id": v.id})
 			}
 		})
 	}

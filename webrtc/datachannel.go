@@ -27,8 +27,8 @@ type dataChannel struct {
 	ch *webrtc.DataChannel
 }
 
-// dataBacklog is how many bytes may wait for a viewer's connection. Beyond, messages about the
-// pointer are discarded.
+// dataBacklog bounds the bytes that wait for a viewer's connection. If more wait, messages about
+// the pointer are discarded.
 const dataBacklog = 256 << 10
 
 // newDataChannel adds the channel to a connection before its offer.
@@ -64,7 +64,8 @@ func (d *dataChannel) receive(b []byte) {
 	}
 }
 
-// sendPointer sends a message, unless too many wait. An error ends the connection as well.
+// sendPointer sends a message, unless more than dataBacklog bytes wait. It ignores errors, which
+// also end the connection.
 func (d *dataChannel) sendPointer(b []byte) {
 	if d.ch.BufferedAmount() < dataBacklog {
 		_ = d.ch.Send(b)
@@ -74,7 +75,7 @@ func (d *dataChannel) sendPointer(b []byte) {
 type cursorImage struct{ message []byte }
 
 // cursorMost is the largest width and height of a pointer's image. The message of such an image
-// is below 64 KiB whatever its pixels are, so that its length fits into the header.
+// is always below 64 KiB, so its length fits into the header.
 const cursorMost = 127
 
 // newCursorImage makes the message of a pointer's image. It scales an image beyond cursorMost.
@@ -110,8 +111,8 @@ func cursorPosition(p desktop.Point) []byte {
 	return m
 }
 
-// showPointer sends a viewer the pointer's image and position. If the image changes
-// meanwhile, it sends the new one as well.
+// showPointer sends a viewer the pointer's image and position. If the image changes meanwhile,
+// it also sends the new image.
 func (v *viewer) showPointer(d pointerSink) {
 	for sent := (*cursorImage)(nil); ; {
 		v.s.mu.Lock()
@@ -162,7 +163,7 @@ func (s *Streamer) sendAll(m []byte, but *viewer) {
 	}
 }
 
-// followEvents tells viewers the pointer's position after other actors have moved it.
+// followEvents sends viewers the pointer's position after other actors have moved the pointer.
 func (s *Streamer) followEvents() {
 	sub := s.d.Subscribe(0)
 	defer sub.Close()

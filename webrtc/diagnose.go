@@ -16,7 +16,7 @@ import (
 )
 
 // Inquiry asks how a viewer can be reached, or why it is not connected. Its ViewerOptions
-// describe the request that asks, so it should come from the viewer's browser.
+// describe the request of the inquiry, which should come from the viewer's browser.
 type Inquiry struct {
 	// If it has an Owner, the diagnosis covers only viewers of that owner.
 	ViewerOptions
@@ -33,8 +33,8 @@ type Diagnosis struct {
 	Request RequestPath  // how the inquiry came
 	UDP     UDPPath      // the port for media
 	TCP     TCPPath      // the port of HTTP
-	Servers []ServerPath // the STUN and TURN servers that viewers are told
-	Told    []string     // the addresses that viewers are told, such as "udp 192.0.2.1:59050"
+	Servers []ServerPath // the STUN and TURN servers of viewers
+	Told    []string     // the addresses that viewers try, such as "udp 192.0.2.1:59050"
 	Viewers []ViewerPath // connected or connecting
 	Failed  []ViewerPath // the last viewers whose connection failed, the latest first
 }
@@ -81,7 +81,7 @@ type ViewerPath struct {
 	Owner     string    // as in ViewerOptions
 	Remote    string    // the address of its request
 	State     string    // of an RTCPeerConnection, such as "checking"
-	Since     time.Time // when it came
+	Since     time.Time // when the viewer came
 	Ended     time.Time // when it failed
 
 	Local, Far string        // the ends of its path, such as "udp 192.0.2.1:59050"; empty: no path
@@ -90,19 +90,19 @@ type ViewerPath struct {
 	Received   uint64        // bytes on the path
 	RoundTrip  time.Duration // on the path; zero: unknown
 
-	Offered  int    // addresses that the viewer has told
+	Offered  int    // addresses that the viewer has sent
 	Heard    uint64 // connectivity checks of the viewer that arrived, on all paths
-	Answered uint64 // our connectivity checks that the viewer has answered
+	Answered uint64 // connectivity checks of this program that the viewer has answered
 }
 
 // Connected reports whether the viewer has a path.
 func (p ViewerPath) Connected() bool { return p.State == webrtc.PeerConnectionStateConnected.String() }
 
-// failuresKept is how many failed viewers are remembered.
+// failuresKept bounds the length of Diagnosis.Failed.
 const failuresKept = 5
 
 // Diagnose describes every hop. It resolves Inquiry.Host and then asks the STUN servers, each
-// for up to two seconds and no longer than ctx. What fails is in the Problem fields.
+// for up to two seconds and no longer than ctx. The Problem fields have the errors.
 func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d := s.network.inspect(ctx, q)
 	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.path()) })
@@ -239,8 +239,8 @@ func (p *peer) describe(w *ViewerPath) {
 	w.RoundTrip = time.Duration(used.CurrentRoundTripTime * float64(time.Second))
 }
 
-// watchPath remembers the path until there is a connection. The agent forgets it when it
-// fails.
+// watchPath remembers the path until there is a connection, because the agent forgets the path
+// when it fails.
 func (p *peer) watchPath() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -259,12 +259,12 @@ func (p *peer) remember() {
 	p.last.Store(&w)
 }
 
-// soon is how early a viewer may leave without having failed.
+// soon is the time after which a viewer that leaves without a connection counts as failed.
 const soon = 3 * time.Second
 
-// noteFailure remembers a viewer that ends without having been connected, or because its
-// connection failed.
-func (p *peer) noteFailure(now time.Time) {
+// recordFailure adds a viewer to Diagnosis.Failed if it ends without having been connected, or
+// because its connection failed.
+func (p *peer) recordFailure(now time.Time) {
 	state := p.pc.ConnectionState()
 	if state != webrtc.PeerConnectionStateFailed && (p.connected.Load() || now.Sub(p.v.since) < soon || p.pc.RemoteDescription() == nil) {
 		return

@@ -19,9 +19,9 @@
 // # Reaching viewers
 //
 // Media goes through one UDP port of a [Network], or one for each viewer from a range.
-// Streamers can share a Network. A viewer is told to try that port at every address of
-// this machine and at the address to which its request came (ViewerOptions.Host), so
-// most port forwards need no configuration. Where UDP is blocked, media can use the TCP
+// Streamers can share a Network. A viewer tries that port at every address of this
+// machine and at the address to which its request came (ViewerOptions.Host), so most
+// port forwards need no configuration. Where UDP is blocked, media can use the TCP
 // port of HTTP ([TCP]) or a TURN server (NetworkConfig.ICEServers).
 // [Streamer.Diagnose] finds out why a viewer is not connected.
 //
@@ -36,7 +36,7 @@
 //
 // # Lifetime
 //
-// A Streamer lives until Close. It survives restarts of the X server and changes of the
+// A Streamer runs until Close. It continues after restarts of the X server and changes of the
 // screen's size. When its desktop ends, viewers stay connected and keep the last picture.
 //
 // # Concurrency

@@ -25,7 +25,7 @@ var ErrCodec = errors.New("codec is not available")
 type encoderConfig struct {
 	Size      desktop.Size
 	FrameRate int // pictures per second at most
-	Bitrate   int // bits per second to keep to
+	Bitrate   int // target in bits per second
 
 	// Send receives the pictures in order, from any goroutine, one at a time, until Close
 	// has returned. data is a VP8 or VP9 frame, or an H.264 access unit in Annex B form. It
@@ -39,7 +39,7 @@ type encoder interface {
 	// picture. The first picture is a key picture.
 	Encode(f *desktop.FeedFrame, key bool) error
 
-	// SetBitrate changes the rate to keep to, in bits per second.
+	// SetBitrate changes the target, in bits per second.
 	SetBitrate(bps int)
 
 	// Due returns when Encode(nil, false) would improve the picture. Zero: never.

@@ -150,7 +150,7 @@ func TestHolderDoesNotRead(t *testing.T) {
 	told, stuck := make(chan struct{}, 100), make(chan struct{})
 	s.mu.Lock()
 	i := slices.IndexFunc(s.viewers, func(v *viewer) bool { return v.id == ann.id })
-	s.viewers[i].tell = func(context.Context, string, any) error {
+	s.viewers[i].send = func(context.Context, string, any) error {
 		told <- struct{}{}
 		<-stuck
 		return nil

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// feedLimit is how long ffmpeg may take to accept a picture.
+	// feedLimit bounds the time in which ffmpeg must accept a picture.
 	feedLimit = 5 * time.Second
 
 	// repeats is how often a picture is fed again after the last change. Some encoders
 	// return a picture only when the next one comes.
 	repeats = 2
 
-	// ffmpegGrace is how long ffmpeg has to exit.
+	// ffmpegGrace bounds the time in which ffmpeg must exit.
 	ffmpegGrace = 500 * time.Millisecond
 )
 
-// ffmpegEncoder encodes with a child process. ffmpeg cannot make a key picture on demand or
-// change its rate. For either, a spare child takes over.
+// ffmpegEncoder encodes with a child process. ffmpeg cannot make a key picture on demand, and
+// cannot change its rate. In both cases a spare child takes over.
 type ffmpegEncoder struct {
 	cfg     encoderConfig
 	program ffmpegProgram
 	group   *supervise.Group
-	pix     []byte // the screen, blue, green, red and nothing
+	pix     []byte // the screen: blue, green, red and an unused byte for each pixel
 	rate    int
 
 	now   *ffmpegChild

@@ -127,7 +127,7 @@ func touchEvent(op byte, finger uint32, at desktop.Point) (inputEvent, error) {
 	return inputEvent{kind: inputMove, at: &at}, nil
 }
 
-// buttons maps the numbers of the X protocol. 4 to 7 are the wheel.
+// buttons maps the button numbers of the X protocol. 4 to 7 are the wheel.
 var buttons = map[uint32]desktop.Button{
 	1: desktop.ButtonLeft, 2: desktop.ButtonMiddle, 3: desktop.ButtonRight, 8: desktop.ButtonBack, 9: desktop.ButtonForward,
 }
@@ -189,7 +189,8 @@ type inputQueue struct {
 	wake   chan struct{} // holds a value when there may be events
 }
 
-// Bounds of the queue. Beyond, all actions but releases are discarded.
+// Bounds of the queue. Beyond inputMost events, the queue accepts only releases, up to twice as
+// many events.
 const (
 	inputMost = 512
 	textMost  = 1 << 20 // bytes of all texts, and of one
@@ -226,8 +227,8 @@ func (v *viewer) controls() bool {
 	return h != nil && h.Kind == v.actor.Kind && h.ID == v.actor.ID
 }
 
-// input queues an action of a viewer that has control. A viewer that has asked for control
-// gets it now if it is free.
+// input queues an action of a viewer that has control. A viewer that has requested control gets
+// it first, if control is free.
 func (v *viewer) input(e inputEvent) error {
 	if !v.controls() {
 		if !v.wants.Load() || v.s.d.Control().Holder != nil {

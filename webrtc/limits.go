@@ -14,12 +14,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of a viewer's RTCP packets. Browsers send some 30 packets a second, and ask again
-// for less than a tenth of the packets that they get.
+// Limits of a viewer's RTCP packets. Browsers send about 30 packets a second, and request less
+// than a tenth of the packets again.
 const (
 	mostFeedback  = 500 // RTCP packets a second
-	mostResent    = 500 // packets a second that are sent again
-	mostResending = 64  // writes of packets at the same time
+	mostResent    = 500 // resent packets a second
+	mostResending = 64  // concurrent writes of resent packets
 )
 
 // feedbackGuard discards RTCP packets of a viewer beyond the bounds. Pion's NACK
@@ -50,8 +50,8 @@ func (g *feedbackGuard) BindRTCPReader(reader interceptor.RTCPReader) intercepto
 	})
 }
 
-// disarm turns the NACKs of a compound packet that would cost too much into packets of
-// a format that nothing reads (RFC 4585, section 6.1 and 6.2.1).
+// disarm changes the format of NACKs in a compound packet that would cost too much. The new
+// format has no reader (RFC 4585, sections 6.1 and 6.2.1).
 func (g *feedbackGuard) disarm(compound []byte, now time.Time) {
 	const (
 		headerSize = 4
@@ -88,16 +88,16 @@ func (g *feedbackGuard) BindLocalStream(_ *interceptor.StreamInfo, writer interc
 	})
 }
 
-// Limits of a viewer's connection. Pion has none, and keeps each of these until the
+// Limits of a viewer's connection. Pion has no limits, and keeps streams and channels until the
 // connection ends.
 const (
-	// mostStreams is how many media streams (SSRCs) a viewer's packets may name. One
-	// packet can name hundreds. Browsers name the two that they get and up to two more.
+	// mostStreams bounds the media streams (SSRCs) that a viewer's packets name. One packet
+	// can name hundreds. Browsers name the two that they receive and up to two more.
 	mostStreams = 32
-	// streamBuffer is how many bytes may wait in a stream, and in all data channels.
-	// A byte there can take hundreds, because it can come as a chunk of its own.
+	// streamBuffer bounds the bytes that wait in a stream, and in all data channels. A byte
+	// can occupy hundreds of bytes of memory, because it can arrive as a separate chunk.
 	streamBuffer = 32 << 10
-	// mostChannels is how many data channels a viewer may open. Browsers open none.
+	// mostChannels bounds the data channels that a viewer opens. Browsers open none.
 	mostChannels = 8
 )
 

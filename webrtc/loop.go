@@ -13,8 +13,9 @@ const (
 	// three seconds asks for a key picture.
 	keepAlive = 2 * time.Second
 
-	// keyPause is the least time between two key pictures. Each is as large as a second of
-	// video, so viewers that ask for them because of packet loss would cause more.
+	// keyPause is the least time between two key pictures. A key picture is as large as a
+	// second of video, so more of them would increase the packet loss for which viewers
+	// request them.
 	keyPause = 500 * time.Millisecond
 
 	// joinPause is keyPause while a viewer has not seen any picture.
@@ -35,10 +36,10 @@ type loop struct {
 	enc     encoder
 	rate    int       // of enc
 	sent    time.Time // the latest picture
-	shown   time.Time // the latest frame
+	shown   time.Time // when the latest frame was captured
 	keyed   time.Time // the latest key picture
 	paced   time.Time // when the next frame may be captured
-	even    time.Time // when it would be captured if frames came evenly
+	even    time.Time // when the next frame would be captured if frames came evenly
 	pending bool      // Feed.Follow waits for more
 }
 
@@ -62,7 +63,7 @@ func (s *Streamer) run() {
 			if errors.Is(err, desktop.ErrClosed) {
 				return
 			}
-			// The next attempt may fail as well.
+			// Wait, because the next attempt may also fail.
 			select {
 			case <-s.ctx.Done():
 			case <-time.After(time.Second):
@@ -210,7 +211,7 @@ func (l *loop) due() time.Time {
 
 func (l *loop) interval() time.Duration { return time.Second / time.Duration(l.s.cfg.FrameRate) }
 
-// pace sets when the next frame may be captured, after one that was captured at begun.
+// pace sets when the next frame may be captured, after a frame that was captured at begun.
 //
 // Frames are an interval apart on average, but one may come up to half an interval early,
 // and the interval is slightly shortened. A program that draws at the frame rate then never

@@ -16,7 +16,7 @@ var ErrNoPort = network.ErrNoPort
 
 // NetworkConfig describes how viewers reach this program.
 type NetworkConfig struct {
-	// UDPPort carries the media of all viewers. Zero: 59050 or, if it is in use, one that
+	// UDPPort carries the media of all viewers. Zero: 59050 or, if it is in use, a port that
 	// the kernel chooses. Negative: no UDP.
 	UDPPort int
 
@@ -25,25 +25,25 @@ type NetworkConfig struct {
 	PortMin, PortMax uint16
 
 	// Announce lists the IP addresses of this machine outside of a network that translates
-	// addresses. Viewers are told these instead of the addresses of its interfaces. Empty:
-	// the addresses of its interfaces.
+	// addresses. Viewers try these instead of the addresses of its interfaces. Empty: the
+	// addresses of its interfaces.
 	//
-	// Viewers are always told the address to which their request came.
+	// Viewers always try the address to which their request came.
 	Announce []string
 
 	// TCP lets viewers connect to the port of an HTTP server. Nil: viewers need UDP or a
 	// TURN server.
 	TCP *TCP
 
-	// TCPPort is the port that viewers are told for TCP, at the host of their request and
-	// at Announce. Connections to it must reach a listener of TCP, without an HTTP proxy
-	// between. Zero: the port of the request, unless it came through an HTTP proxy.
+	// TCPPort is the port that viewers try by TCP, at the host of their request and at
+	// Announce. Connections to it must reach a listener of TCP without passing an HTTP
+	// proxy. Zero: the port of the request, unless the request came through an HTTP proxy.
 	TCPPort uint16
 
-	// ICEServers are told to viewers. STUN servers tell this program by which address they
-	// see its port. TURN servers relay for it. Empty: viewers are told a STUN server of
-	// this program. Its UDP port is the next one after UDPPort or, if that is in use, one
-	// that the kernel chooses.
+	// ICEServers are used by viewers and by this program. STUN servers return the address
+	// of its port as they see it. TURN servers relay for it. Empty: viewers use a STUN server
+	// of this program. Its UDP port is the next port after UDPPort or, if that is in use, a
+	// port that the kernel chooses.
 	ICEServers []ICEServer
 
 	// Logger receives debug messages. Nil: none.
@@ -100,8 +100,8 @@ func newNetwork(cfg NetworkConfig, ports network.Config) (*Network, error) {
 // Close closes the ports. It may be called more than once.
 func (n *Network) Close() error { return n.ports.Close() }
 
-// iceServers returns the servers that a viewer is told. The list is never empty: the
-// published client would add a public server to an empty one.
+// iceServers returns the servers for a viewer. The list is never empty, because the published
+// client would add a public server to an empty list.
 func (n *Network) iceServers(l *network.Link) []ICEServer {
 	if len(n.cfg.ICEServers) > 0 {
 		return n.cfg.ICEServers
@@ -110,8 +110,8 @@ func (n *Network) iceServers(l *network.Link) []ICEServer {
 }
 
 // TCP lets viewers whose UDP packets are blocked connect to the TCP port of an HTTP server
-// (ICE-TCP, RFC 6544). A browser that reaches the page then reaches the picture as well,
-// through port forwards of any kind, but not through proxies that pass only HTTP.
+// (ICE-TCP, RFC 6544). A browser that reaches the page then also reaches the video, through
+// port forwards of any kind, but not through proxies that pass only HTTP.
 //
 // The zero value is ready to use. Set NetworkConfig.TCP to it. Networks and listeners may
 // share one. Its methods may be called from any goroutine.

@@ -31,9 +31,9 @@ type peer struct {
 	most        atomic.Int64 // bits per second; 0: unknown
 
 	answered  chan struct{}              // closed when the viewer has answered the offer
-	connected atomic.Bool                // it is, or was once
+	connected atomic.Bool                // the connection is or was established
 	excess    atomic.Bool                // it opened too many streams or channels
-	offered   atomic.Int32               // addresses that the viewer has told
+	offered   atomic.Int32               // addresses that the viewer has sent
 	last      atomic.Pointer[ViewerPath] // as of the last call of remember
 }
 
@@ -53,7 +53,7 @@ func (s *Streamer) newPeer(o ViewerOptions, transport Transport, id string) (*pe
 	v.peer.Store(p)
 	p.pc.OnConnectionStateChange(p.stateChanged)
 	finish := func() {
-		p.noteFailure(time.Now())
+		p.recordFailure(time.Now())
 		p.end()
 	}
 	tasks := []func(){func() { v.pump(p.write) }, p.readFeedback, p.followLine, p.watchPath, v.act}
@@ -99,7 +99,7 @@ func (p *peer) open() (err error) {
 	if !s.soundAvailable() {
 		return nil
 	}
-	p.v.hears.Store(true)
+	p.v.soundOn.Store(true)
 	return p.openAudio()
 }
 
@@ -109,7 +109,7 @@ func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 	switch state {
 	case webrtc.PeerConnectionStateConnected:
 		if p.connected.Swap(true) {
-			return // pump may be writing packets, and goes on counting them
+			return // the connection was established again, and pump may be writing packets
 		}
 		p.prepareHeader()
 		p.bound()
@@ -117,7 +117,7 @@ func (p *peer) stateChanged(state webrtc.PeerConnectionState) {
 	case webrtc.PeerConnectionStateFailed, webrtc.PeerConnectionStateClosed:
 		go p.v.close()
 	case webrtc.PeerConnectionStateDisconnected:
-		p.remember() // it may fail next
+		p.remember() // before the connection can fail
 	case webrtc.PeerConnectionStateUnknown, webrtc.PeerConnectionStateNew, webrtc.PeerConnectionStateConnecting:
 	}
 }
@@ -160,14 +160,14 @@ func (p *peer) write(w *wirePicture) error {
 }
 
 // The packets of a picture are sent in groups: two together, then one at a time, at about
-// 100 Mbit/s. Browsers buffer some 50 packets, and routers few more. If the hundreds of a
-// key picture were sent together, most would be lost.
+// 100 Mbit/s. Browsers buffer about 50 packets, and routers few more. If the hundreds of
+// packets of a key picture were sent together, most of them would be lost.
 const (
 	groupSize  = 16 // packets
 	groupPause = 1500 * time.Microsecond
 )
 
-// spread returns how long after the first packet of a picture another one is sent.
+// spread returns the time between the first packet of a picture and another packet of it.
 func spread(number int) time.Duration {
 	return time.Duration(max(number/groupSize-1, 0)) * groupPause
 }
@@ -233,7 +233,7 @@ func (p *peer) followLine() {
 	}
 }
 
-// adapt lowers the bit rate to that of the slowest viewer, but not below MinBitrate.
+// adapt sets the bit rate to the rate of the slowest viewer, but not below MinBitrate.
 func (s *Streamer) adapt() {
 	rate := int64(s.cfg.Bitrate)
 	s.each(func(v *viewer) {
@@ -298,7 +298,7 @@ func registerCodec(media *webrtc.MediaEngine, codec Codec) error {
 
 var mimeTypes = map[Codec]string{VP8: webrtc.MimeTypeVP8, VP9: webrtc.MimeTypeVP9, H264: webrtc.MimeTypeH264}
 
-// quiet discards Pion's log, which has a line for every packet of a stranger.
+// quiet discards Pion's log, which has a line for every packet from an unknown sender.
 type quiet struct{}
 
 func (quiet) NewLogger(string) logging.LeveledLogger {

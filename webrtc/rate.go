@@ -47,9 +47,9 @@ func (m *meter) rates(now time.Time) (pictures float64, bits int) {
 
 // estimate follows the bandwidth of one viewer's connection.
 //
-// Pion's estimator lowers its target to 85 % of what arrived, also if little was sent. A
-// screen without changes would lower it to its minimum. So a lower target counts only while
-// about as much is sent as was allowed, or while packets are lost.
+// Pion's estimator lowers its target to 85 % of the rate that arrived, also if little was sent.
+// A screen without changes would lower it to its minimum. So a lower target counts only while
+// the sent rate is near the allowed rate, or while packets are lost.
 //
 // Targets below least are ignored. Pion's goes down to 100 kbit/s when packets are lost, and
 // recovers slowly from there.
@@ -64,7 +64,7 @@ const (
 	busyShare = 0.8
 	// lossy is the share of lost packets above which the connection is overloaded.
 	lossy = 0.02
-	// recovery is by how much the allowed rate grows every second otherwise.
+	// recovery is the share by which the allowed rate grows every second otherwise.
 	recovery = 0.2
 )
 

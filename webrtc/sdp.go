@@ -14,10 +14,10 @@ const (
 	// MaxDescription is the largest size of a session description, in bytes.
 	MaxDescription = 64 << 10
 
-	// mediaMost is how many media a session description may have.
+	// mediaMost bounds the media of a session description.
 	mediaMost = 8
-	// maxCandidates is how many addresses a client may tell, in its session description
-	// and after it.
+	// maxCandidates bounds the addresses that a client sends, in its session description and
+	// after it.
 	maxCandidates = network.MaxCandidates
 	// candidateMost is the largest size of a candidate with its medium and user name fragment, in bytes.
 	candidateMost = 1 << 10
@@ -53,7 +53,7 @@ var errTooManyCandidates = fmt.Errorf("more than %d candidates", maxCandidates)
 
 var errLongCandidate = errors.New("a candidate that is too long")
 
-// headerShare is the share of the headers of IP, UDP, SRTP and our extensions.
+// headerShare is the share of the headers of IP, UDP, SRTP and of the RTP extensions.
 const headerShare = 0.05
 
 // askedRate returns the highest bit rate of the video that a viewer's session description

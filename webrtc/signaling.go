@@ -129,14 +129,14 @@ func (g *signaling) listen(ctx context.Context) error {
 	}
 }
 
-// refuse tells the client why it cannot watch, and returns the reason.
+// refuse sends the client the reason why it cannot watch, and returns the reason.
 func (g *signaling) refuse(ctx context.Context, reason error) error {
 	return errors.Join(reason, g.send(ctx, "system/disconnect", map[string]string{"message": reason.Error()}))
 }
 
 // admit counts a signalling connection of an owner until leave is called. A connection uses
-// memory even without a viewer. There may be twice as many as viewers, because a browser
-// that reconnects may have two for a while.
+// memory even without a viewer. There may be twice as many connections as viewers, because a
+// browser that reconnects may have two for a while.
 func (s *Streamer) admit(owner string) (leave func(), err error) {
 	if owner == "" {
 		return func() {}, nil
@@ -282,7 +282,7 @@ func (g *signaling) handle(ctx context.Context, text []byte) error {
 			return errors.New("this connection carries the pictures itself")
 		}
 		var wanted request
-		_ = into(&wanted) // unknown wishes are ignored
+		_ = into(&wanted) // unknown options are ignored
 		return g.provide(ctx, wanted)
 	case "signal/audio":
 		var wanted struct{ Disabled bool }
@@ -320,7 +320,7 @@ type request struct {
 // onlyConfigured asks for the configured servers only. It is an addition to the protocol.
 const onlyConfigured = "configured"
 
-// provide makes a connection and offers it. It ends an earlier one.
+// provide makes a peer connection and sends its offer. It ends an earlier peer connection.
 func (g *signaling) provide(ctx context.Context, wanted request) error {
 	g.endPeer()
 	p, err := g.s.newPeer(g.options, TransportWebRTC, g.id)
@@ -338,7 +338,7 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	wants := g.wants
 	g.mu.Unlock()
 	if wants {
-		if err := g.ask(ctx, p.v); err != nil {
+		if err := g.requestControl(ctx, p.v); err != nil {
 			return err
 		}
 	}
@@ -353,13 +353,13 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	if err := g.send(ctx, "signal/provide", map[string]any{
 		"sdp": offer.SDP, "iceservers": servers,
 		"video": map[string]any{"disabled": false, "id": "main", "video": "main", "auto": false},
-		"audio": audioState{Disabled: !p.v.hears.Load()},
+		"audio": audioState{Disabled: !p.v.soundOn.Load()},
 	}); err != nil {
 		return err
 	}
 	// No candidate is sent before the offer.
 	p.trickle(func(c webrtc.ICECandidateInit) {
-		_ = g.send(ctx, "signal/candidate", c) // the receiver sees errors
+		_ = g.send(ctx, "signal/candidate", c) // listen returns the error of the connection
 	})
 	return p.pc.SetLocalDescription(offer)
 }
@@ -413,7 +413,7 @@ func (g *signaling) answered(sdp string) error {
 	return errors.Join(errs...)
 }
 
-// candidate adds one of the client's addresses. It keeps those that come before the answer.
+// candidate adds an address of the client. It holds addresses that come before the answer.
 func (g *signaling) candidate(c webrtc.ICECandidateInit) error {
 	if len(c.Candidate)+length(c.SDPMid)+length(c.UsernameFragment) > candidateMost {
 		return errLongCandidate

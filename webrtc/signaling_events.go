@@ -9,8 +9,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// presence is what a client knows of viewers. It is made before the greeting, so that no
-// change is missed in between.
+// presence has the viewers that the client knows. It is made before the greeting, so that the
+// client gets every later change.
 type presence struct {
 	sub    *desktop.Subscription
 	change <-chan struct{} // closed at the next change of known
@@ -29,8 +29,7 @@ func (s *Streamer) nextChange() <-chan struct{} {
 	return s.change
 }
 
-// followPresence tells the client which viewers connect and disconnect, and sends
-// heartbeats.
+// followPresence sends the client which viewers connect and disconnect, and heartbeats.
 func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -48,7 +47,7 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 			err = g.send(ctx, "system/heartbeat", nil)
 		case <-p.change:
 			p.change = g.s.nextChange()
-			p.known, err = g.tellPresence(ctx, p.known)
+			p.known, err = g.sendPresence(ctx, p.known)
 		case e, open := <-p.sub.Events():
 			if !open {
 				return
@@ -56,7 +55,7 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 			if e.Type == desktop.EventClipboardChanged && e.Selection == desktop.Clipboard {
 				notify(p.copied)
 			} else {
-				err = g.tellEvent(ctx, e)
+				err = g.sendEvent(ctx, e)
 			}
 		}
 		if err != nil {
@@ -65,8 +64,8 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	}
 }
 
-// tellPresence sends how the viewers differ from those that the client knows.
-func (g *signaling) tellPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {
+// sendPresence sends the differences between the viewers and the viewers that the client knows.
+func (g *signaling) sendPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {
 	now := g.s.Viewers()
 	in := func(list []ViewerInfo, id string) bool {
 		return slices.ContainsFunc(list, func(v ViewerInfo) bool { return v.ID == id })
@@ -89,30 +88,30 @@ func (g *signaling) tellPresence(ctx context.Context, known []ViewerInfo) ([]Vie
 	return now, nil
 }
 
-func (g *signaling) tellEvent(ctx context.Context, e desktop.Event) error {
+func (g *signaling) sendEvent(ctx context.Context, e desktop.Event) error {
 	switch e.Type {
 	case desktop.EventControl:
 		return g.send(ctx, "control/host", g.host())
 	case desktop.EventResized:
-		return g.tellScreen(ctx)
+		return g.sendScreen(ctx)
 	case desktop.EventFailed:
-		return g.tellFailure(ctx, "desktop/failed", e.Failure)
+		return g.sendFailure(ctx, "desktop/failed", e.Failure)
 	case desktop.EventRestarted:
-		if err := g.tellScreen(ctx); err != nil {
+		if err := g.sendScreen(ctx); err != nil {
 			return err
 		}
-		return g.tellFailure(ctx, "desktop/restarted", e.Failure)
+		return g.sendFailure(ctx, "desktop/restarted", e.Failure)
 	default:
 	}
 	return nil
 }
 
-func (g *signaling) tellScreen(ctx context.Context) error {
+func (g *signaling) sendScreen(ctx context.Context) error {
 	s := g.screen()
 	return g.send(ctx, "screen/updated", map[string]any{"id": g.id, "width": s.Width, "height": s.Height, "rate": s.Rate})
 }
 
-func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Failure) error {
+func (g *signaling) sendFailure(ctx context.Context, event string, f *desktop.Failure) error {
 	if f == nil {
 		return nil
 	}
@@ -120,7 +119,7 @@ func (g *signaling) tellFailure(ctx context.Context, event string, f *desktop.Fa
 }
 
 const (
-	// clipboardMost is how many bytes of text the clipboard may have for viewers.
+	// clipboardMost bounds the bytes of a text of the clipboard for viewers.
 	clipboardMost = 1 << 20
 
 	// clipboardPause is the time between two texts, and clipboardLimit the longest
@@ -131,7 +130,7 @@ const (
 
 // followClipboard sends the clipboard's text to the client when the text changes and
 // the client has control. Programs can change the clipboard at any rate, so texts are
-// fetched one at a time, with a pause in between, and only if a viewer gets them.
+// fetched one at a time, with a pause in between, and only for a viewer.
 func (g *signaling) followClipboard(ctx context.Context, copied <-chan struct{}) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -144,7 +143,7 @@ func (g *signaling) followClipboard(ctx context.Context, copied <-chan struct{})
 			pause.Reset(0)
 			continue
 		}
-		if err := g.tellClipboard(ctx, v); err != nil {
+		if err := g.sendClipboard(ctx, v); err != nil {
 			return
 		}
 		pause.Reset(clipboardPause)
@@ -160,7 +159,7 @@ func arrives[T any](ctx context.Context, c <-chan T) bool {
 	}
 }
 
-func (g *signaling) tellClipboard(ctx context.Context, v *viewer) error {
+func (g *signaling) sendClipboard(ctx context.Context, v *viewer) error {
 	fetching, cancel := context.WithTimeout(desktop.WithActor(ctx, v.actor), clipboardLimit)
 	defer cancel()
 	c, err := g.s.d.Clipboard(fetching, desktop.Clipboard, desktop.TypeText)

@@ -46,7 +46,7 @@ type Input interface {
 	Type(context.Context, desktop.Type) error
 }
 
-// Control decides which actor's input counts.
+// Control has the methods that decide which actor's input has an effect.
 type Control interface {
 	Control() desktop.Control
 	RequestControl(context.Context, desktop.Actor) error
@@ -78,16 +78,15 @@ type Config struct {
 	// AudioCodec of the sound. Empty: Opus.
 	AudioCodec AudioCodec
 
-	// FrameRate is how many pictures a second there are at most, on average, from 1 to 60.
-	// Zero: 30.
+	// FrameRate is the most pictures a second, on average, from 1 to 60. Zero: 30.
 	FrameRate int
 
-	// Bitrate is how many bits a second the video has at most. If a viewer's connection is
-	// slower, it is lowered to MinBitrate at least. Zero: 8 Mbit/s and 1 Mbit/s. Bitrate
+	// Bitrate is the most bits a second of the video. If a viewer's connection is slower,
+	// the rate is lowered, but not below MinBitrate. Zero: 8 Mbit/s and 1 Mbit/s. Bitrate
 	// must not be less than MinBitrate, so a Bitrate below 1 Mbit/s needs a MinBitrate.
 	Bitrate, MinBitrate int
 
-	// MaxViewers is how many viewers there may be. Zero: 64.
+	// MaxViewers bounds the number of viewers. Zero: 64.
 	MaxViewers int
 
 	// Logger receives debug messages. Nil: none.
@@ -139,9 +138,9 @@ type Streamer struct {
 	audioFormat            audioFormat
 	audio                  audio
 
-	poke    chan struct{} // the loop has something to look at
+	poke    chan struct{} // wakes the loop
 	wantKey atomic.Bool   // a viewer needs a key picture
-	rate    atomic.Int64  // bits per second that the encoder has to keep to
+	rate    atomic.Int64  // target of the encoder, in bits per second
 	meter   meter
 
 	mu      sync.Mutex // guards the fields below
@@ -153,7 +152,7 @@ type Streamer struct {
 	size    desktop.Size  // of the pictures
 	cursor  *cursorImage  // the latest
 	change  chan struct{} // closed at the next change of presence
-	failed  []ViewerPath  // the last viewers that were not connected
+	failed  []ViewerPath  // the last viewers whose connection failed
 }
 
 // Start starts a Streamer of a desktop. It captures nothing until there are viewers. The
@@ -162,7 +161,7 @@ type Streamer struct {
 //
 // It returns an error if
 //   - a number of cfg is out of range;
-//   - a codec is unknown or has no encoder here ([ErrCodec]);
+//   - a codec is unknown or this machine has no encoder for it ([ErrCodec]);
 //   - ctx has ended;
 //   - Config.Network is nil and [NewNetwork] fails.
 func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
@@ -276,7 +275,7 @@ type Status struct {
 	// PicturesPerSecond and BitsPerSecond are averages of the last seconds.
 	PicturesPerSecond float64 `json:"picturesPerSecond"`
 	BitsPerSecond     int     `json:"bitsPerSecond"`
-	// Target is the rate that the encoder keeps to, in bits per second.
+	// Target is the target of the encoder, in bits per second.
 	Target int `json:"targetBitsPerSecond"`
 }
 

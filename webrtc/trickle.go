@@ -10,19 +10,19 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// gatherLimit bounds the time to find addresses at TURN servers for an answer that has to
-// have all.
+// gatherLimit bounds the time to get addresses of TURN servers for an answer that must have all
+// addresses.
 const gatherLimit = 1500 * time.Millisecond
 
-// trickle calls tell with every address by which the viewer may reach this program, as it
-// becomes known (RFC 8838). It must be called before the local description is set.
-func (p *peer) trickle(tell func(webrtc.ICECandidateInit)) {
+// trickle calls send with every address by which the viewer may reach this program when the
+// address becomes known (RFC 8838). It must be called before the local description is set.
+func (p *peer) trickle(send func(webrtc.ICECandidateInit)) {
 	begun := make(chan struct{}) // the agent accepts the viewer's packets
 	var once sync.Once
 	p.pc.OnICECandidate(func(c *webrtc.ICECandidate) {
 		once.Do(func() { close(begun) })
 		if c != nil && c.Typ != webrtc.ICECandidateTypeHost { // at a TURN server
-			tell(c.ToJSON())
+			send(c.ToJSON())
 		}
 	})
 	mid, line := p.transceiver.Mid(), uint16(0)
@@ -30,7 +30,7 @@ func (p *peer) trickle(tell func(webrtc.ICECandidateInit)) {
 		select {
 		case <-begun:
 			p.link.Trickle(p.v.ctx, p.answered, p.hasPath, func(candidate string) {
-				tell(webrtc.ICECandidateInit{Candidate: candidate, SDPMid: &mid, SDPMLineIndex: &line})
+				send(webrtc.ICECandidateInit{Candidate: candidate, SDPMid: &mid, SDPMLineIndex: &line})
 			})
 		case <-p.v.ctx.Done():
 		}

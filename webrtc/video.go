@@ -10,13 +10,13 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// BinaryConn is a Conn that can send binary messages as well.
+// BinaryConn is a Conn that can also send binary messages.
 type BinaryConn interface {
 	Conn
 
 	// SendBinary sends a binary message. Several goroutines may call it concurrently,
-	// also while Send runs. It must return some seconds after ctx has ended, even if the
-	// client does not read: the end of the viewer waits for it.
+	// also while Send runs. It must return within seconds after ctx has ended, even if the
+	// client does not read, because the end of the viewer waits for it.
 	SendBinary(context.Context, []byte) error
 }
 
@@ -39,7 +39,7 @@ const (
 //   - nil if the connection, ctx or the viewer has ended;
 //   - [ErrClosed] if the streamer is closed, or if the viewer was ended during the first
 //     messages;
-//   - [ErrTooManyViewers] or [ErrTooManyOfOwner] if there is no place for the viewer;
+//   - [ErrTooManyViewers] or [ErrTooManyOfOwner] if a limit of viewers is reached;
 //   - the error of conn if the first messages cannot be sent.
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)
@@ -57,7 +57,7 @@ func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOpti
 	if err := g.greet(ctx); err != nil {
 		return err
 	}
-	if err := w.tellSize(s.d.Status().Size); err != nil {
+	if err := w.sendSize(s.d.Status().Size); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
@@ -77,23 +77,23 @@ type videoSocket struct {
 	conn BinaryConn
 	g    *signaling
 	ctx  context.Context //nolint:containedctx // ends with the connection
-	size desktop.Size    // that the client knows
+	size desktop.Size    // the latest size that was sent to the client
 	buf  []byte
 
 	pointers chan []byte // messages that wait
 }
 
-// pointersMost is how many messages about the pointer may wait. Further ones are discarded.
+// pointersMost bounds the messages about the pointer that wait. Further messages are discarded.
 const pointersMost = 16
 
-func (w *videoSocket) tellSize(size desktop.Size) error {
+func (w *videoSocket) sendSize(size desktop.Size) error {
 	w.size = size
 	return w.g.send(w.ctx, "video/init", map[string]any{"codec": w.v.s.cfg.Codec, "width": size.Width, "height": size.Height})
 }
 
 func (w *videoSocket) send(p *wirePicture) error {
 	if p.size != w.size {
-		if err := w.tellSize(p.size); err != nil {
+		if err := w.sendSize(p.size); err != nil {
 			return err
 		}
 	}

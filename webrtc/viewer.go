@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/webrtc/internal/network"
 )
 
-// queueSize is how many pictures may wait for a viewer's connection. A slower viewer skips
-// pictures until the next key picture.
+// queueSize bounds the pictures that wait for a viewer's connection. If the queue is full, the
+// viewer skips pictures until the next key picture.
 const queueSize = 8
 
 // Transport is how a viewer gets the pictures.
@@ -35,13 +35,13 @@ type ViewerOptions struct {
 	// ViewOnly viewers never get control.
 	ViewOnly bool
 
-	// Host is the Host header of the viewer's request. The viewer is told to try the port
-	// for media at that host as well. Empty: only at the addresses of this machine.
+	// Host is the Host header of the viewer's request. The viewer also tries the port for
+	// media at that host. Empty: only at the addresses of this machine.
 	Host string
 
 	// TCP is true if a listener of NetworkConfig.TCP accepted the viewer's request, so that
-	// the viewer can be told to try Host by TCP. It must be false if the request came
-	// through an HTTP proxy. NetworkConfig.TCPPort applies in either case.
+	// the viewer can try Host by TCP. It must be false if the request came through an HTTP
+	// proxy. NetworkConfig.TCPPort applies in either case.
 	TCP bool
 
 	// Remote is the viewer's address, for ViewerInfo.
@@ -52,7 +52,7 @@ type ViewerOptions struct {
 	// Empty: the program, which may use all of it.
 	Owner string
 
-	// Until ends the viewer when it is done. Nil: it does not.
+	// Until ends the viewer when the context is done. Nil: no context ends the viewer.
 	Until context.Context //nolint:containedctx // ends with the owner's permission to watch
 }
 
@@ -84,16 +84,16 @@ type viewer struct {
 
 	queue   chan *wirePicture
 	sounds  chan *wireSound
-	hears   atomic.Bool // gets sound, by WebRTC
+	soundOn atomic.Bool // gets sound, by WebRTC
 	live    atomic.Bool // gets pictures
 	lost    atomic.Bool // waits for a key picture
-	pointer pointerSink // nil: none is open; guarded by Streamer.mu
-	tell    tellFunc    // nil: it has no signalling connection; guarded by Streamer.mu
-	asking  atomic.Bool // tell is telling it of a request for control
+	pointer pointerSink // nil: no data channel is open; guarded by Streamer.mu
+	send    sendFunc    // sends a signalling message; nil: there is no connection; guarded by Streamer.mu
+	asking  atomic.Bool // a request for control is being sent to the viewer
 	key     string      // authenticates calls of this viewer; empty: none; guarded by Streamer.mu
 	inputs  *inputQueue
 	shown   atomic.Bool // got a picture
-	wants   atomic.Bool // has asked for control, and not given it back
+	wants   atomic.Bool // has requested control and not released it since
 
 	pictures, skipped, bytes atomic.Uint64
 	loss                     atomic.Uint32 // of packets, in 256ths

@@ -19,8 +19,8 @@ type vp8 struct {
 	buf    []byte
 }
 
-// movingQuantizer bounds the quality of what changes. Viewers do not see more of text that
-// scrolls, and the encoder improves what comes to rest soon after.
+// movingQuantizer bounds the quality of changing parts of the picture. Viewers cannot see more
+// of text that scrolls, and the encoder improves the parts soon after they stop changing.
 const movingQuantizer = 22
 
 func newVP8(cfg encoderConfig) (encoder, error) {
@@ -46,7 +46,7 @@ func (v *vp8) Encode(f *desktop.FeedFrame, key bool) error {
 			v.now.SetBGRX(f.Pix, f.Stride, image.Rect(r.X, r.Y, r.X+r.Width, r.Y+r.Height), v.dirty)
 		}
 		if !v.dirty.Any() && !key {
-			return nil // what was drawn changed no pixel
+			return nil // no pixel has changed
 		}
 		if !key && !f.Reset {
 			o.Motion = v.scroll.Find(v.before, v.now, v.dirty)

@@ -14,7 +14,7 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// silentLimit is how long the viewer of an answer may take to connect.
+// silentLimit bounds the time in which a player must connect after the answer.
 const silentLimit = 30 * time.Second
 
 // ErrOffer is returned for a session description that is not an offer to receive video.
@@ -47,8 +47,8 @@ func (p Playback) Links() []string {
 }
 
 // Play adds a player that offers a session (WHEP, draft-ietf-wish-whep-02), as a viewer that
-// can only watch. The viewer lives until [Streamer.EndViewer], the end of its connection or
-// Close, also after ctx has ended. It is ended if it does not connect within 30 seconds.
+// can only watch. The viewer ends with [Streamer.EndViewer], with its connection or with Close,
+// but not with ctx. Play ends a viewer that does not connect within 30 seconds.
 //
 // Play collects the addresses for the answer. This takes up to 1.5 seconds for names and STUN
 // servers, and 1.5 seconds more for TURN servers. If ctx ends earlier, the answer has the

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// payloadSize is how many bytes of a picture a packet has at most. With all headers
-	// and extensions it fits the smallest MTU in use.
+	// payloadSize is the most bytes of a picture in a packet. With all headers and extensions
+	// the packet fits the smallest MTU in use.
 	payloadSize = 1180
 
 	// clockRate is the clock rate of video in RTP.
@@ -116,10 +116,10 @@ func (c rtpClock) span(d time.Duration) uint32 {
 	return uint32(int64(d) * int64(c.rate) / int64(time.Second)) //nolint:gosec // it wraps around
 }
 
-// senderReport tells a viewer the timestamp of the present, from which browsers synchronize
-// sound and video (RFC 3550, section 6.4.1). Pion's own reports use the time at which a
-// packet was sent instead of the time of its timestamp. The two differ, for sound more than
-// for video.
+// senderReport makes RTCP sender reports, which map RTP timestamps to the time of day. Browsers
+// synchronize sound and video with them (RFC 3550, section 6.4.1). Pion's own reports use the
+// time at which a packet was sent instead of the time of its timestamp. The two differ, for
+// sound more than for video.
 type senderReport struct {
 	packets, octets uint32
 	last            time.Time
