@@ -78,7 +78,7 @@ func BenchmarkFollow(b *testing.B) {
 	}
 }
 
-// consume reads to the end and returns how much was lost.
+// consume reads to the end and returns the number of dropped bytes.
 func consume(b *testing.B, r *process.Reader) (lost int64) {
 	for {
 		_, gap, err := r.Next(b.Context())
@@ -93,7 +93,7 @@ func consume(b *testing.B, r *process.Reader) (lost int64) {
 	}
 }
 
-// BenchmarkEcho measures a key press at a terminal that shows it.
+// BenchmarkEcho measures the time from a key press to its echo in a terminal.
 func BenchmarkEcho(b *testing.B) {
 	m := newManager(b, process.Config{})
 	p := start(b, m, inTerminal("stty raw -echo; echo ready; exec cat"))
@@ -110,7 +110,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// BenchmarkList lists 500 processes that run.
+// BenchmarkList lists 500 running processes.
 func BenchmarkList(b *testing.B) {
 	m := newManager(b, process.Config{Limits: process.Limits{MaxProcesses: 500}})
 	for range 500 {

@@ -20,7 +20,7 @@ type capture struct {
 	data      []byte // with free capacity
 	spare     []byte // receives output that is not kept
 	truncated bool
-	taken     bool
+	finished  bool
 }
 
 var _ supervise.Filler = (*capture)(nil)
@@ -29,7 +29,7 @@ var _ supervise.Filler = (*capture)(nil)
 func (c *capture) Space() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.taken || len(c.data) >= c.limit {
+	if c.finished || len(c.data) >= c.limit {
 		if c.spare == nil {
 			c.spare = make([]byte, spareSize)
 		}
@@ -47,7 +47,7 @@ func (c *capture) Space() []byte {
 func (c *capture) Filled(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.taken {
+	if c.finished {
 		return
 	}
 	kept := min(n, c.limit-len(c.data))
@@ -67,10 +67,10 @@ func fill(f supervise.Filler, b []byte) (int, error) {
 	return len(b), nil
 }
 
-// take ends the capture. Later output is discarded.
-func (c *capture) take() (data []byte, truncated bool) {
+// finish ends the capture. Later output is discarded.
+func (c *capture) finish() (data []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.taken = true
+	c.finished = true
 	return slices.Clip(c.data), c.truncated
 }

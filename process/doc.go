@@ -26,9 +26,9 @@
 //
 // [Process.Stop] and [Process.Kill] end a process and the processes that it started.
 // [Manager.Close] ends all processes and waits for them. If a process exits, processes that
-// it started may go on until one of these calls. If this program is killed, the kernel kills
-// the processes that it started, and the next [New] with the same Config.Dir ends the
-// processes that those had started.
+// it started continue until one of these calls. If this program is killed, the kernel kills
+// its processes, and the next [New] with the same Config.Dir ends the processes that they had
+// started.
 //
 // The record and the log of an ended process are kept until [Manager.Remove], or until the
 // number or the size of records exceeds its limit, the oldest first.

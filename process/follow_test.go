@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/process"
 )
 
-// Following ends with the process, also if another process holds its output, and for
-// readers that begin after the end.
+// A reader ends with the process, even if another process holds its output. A reader that
+// begins after the end ends, too.
 func TestFollowEnds(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -53,7 +53,7 @@ func TestFollowEnds(t *testing.T) {
 	}
 }
 
-// A reader at the end of the output can immediately ask how the process ended.
+// When a reader gets io.EOF, Info has the exit of the process.
 func TestExitIsKnownAtTheEndOfOutput(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -72,7 +72,7 @@ func TestExitIsKnownAtTheEndOfOutput(t *testing.T) {
 	}
 }
 
-// What a process left running writes later is kept, too.
+// The log also keeps output of processes that an ended process left running.
 func TestOutputAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})

@@ -11,16 +11,16 @@ func TestGate(t *testing.T) {
 	var g gate
 	g.setLimit(1)
 	if g.enter() != nil {
-		t.Fatal("the first has to wait")
+		t.Fatal("the first caller has to wait")
 	}
 	second, third, fourth := g.enter(), g.enter(), g.enter()
 	g.giveUp(third)
 	g.leave()
 	if !<-second {
-		t.Error("the second is sent away")
+		t.Error("the second caller is refused")
 	}
 	g.leave()
-	// The fourth was let in just when it gave up: its place must not be lost.
+	// The fourth caller was admitted when it gave up. The next caller gets its place.
 	g.giveUp(fourth)
 	if g.inside != 0 || len(g.waiting) != 0 || g.enter() != nil {
 		t.Errorf("%d inside, %d waiting", g.inside, len(g.waiting))

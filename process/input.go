@@ -14,7 +14,7 @@ import (
 // input is this program's end of a process's standard input: a pipe or a terminal.
 type input struct {
 	f    *os.File      // nil if the process takes no input
-	turn chan struct{} // holds a token while no Write runs
+	free chan struct{} // holds a token while no Write runs
 }
 
 // pipe makes the input a pipe and returns the process's end.
@@ -27,14 +27,15 @@ func (in *input) pipe() (theirs *os.File, err error) {
 	return theirs, nil
 }
 
+// open makes f, which is non-blocking, the input.
 func (in *input) open(f *os.File) {
 	in.f = f
-	in.turn = make(chan struct{}, 1)
-	in.turn <- struct{}{}
+	in.free = make(chan struct{}, 1)
+	in.free <- struct{}{}
 }
 
-// shut ends the input and running writes.
-func (in *input) shut() {
+// close closes the input, which ends running writes.
+func (in *input) close() {
 	if in.f != nil {
 		_ = in.f.Close()
 	}
@@ -49,11 +50,11 @@ func (in *input) write(ctx context.Context, b []byte) (int, error) {
 		return 0, err
 	}
 	select {
-	case <-in.turn:
+	case <-in.free:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	defer func() { in.turn <- struct{}{} }()
+	defer func() { in.free <- struct{}{} }()
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -89,7 +90,7 @@ func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
 		return n, nil
 	}
 	switch {
-	case p.cutOff(ctx, err), errors.Is(err, syscall.EIO): // EIO: the terminal has hung up
+	case p.failedByExit(ctx, err), errors.Is(err, syscall.EIO): // EIO: the terminal has hung up
 		err = ErrNotRunning
 	case errors.Is(err, syscall.EPIPE):
 		err = fmt.Errorf("it has closed its input: %w", syscall.EPIPE)
@@ -97,10 +98,10 @@ func (p *Process) Write(ctx context.Context, b []byte) (int, error) {
 	return n, &InputError{Written: n, Size: len(b), Err: err}
 }
 
-// cutOff reports whether a write failed because the process has ended or is about to,
+// failedByExit reports whether a write failed because the process has ended or is about to,
 // and then waits for Done. The process's end of the input closes before the process
 // has ended, and this end closes before Done.
-func (p *Process) cutOff(ctx context.Context, err error) bool {
+func (p *Process) failedByExit(ctx context.Context, err error) bool {
 	closed := errors.Is(err, syscall.EPIPE) || p.info.Terminal // only the process's end closes a terminal
 	select {
 	case <-p.child.Done():
@@ -136,6 +137,6 @@ func (p *Process) CloseInput() error {
 	case p.info.Terminal:
 		return p.typeEOF()
 	}
-	p.input.shut()
+	p.input.close()
 	return nil
 }

@@ -52,8 +52,7 @@ func TestWriteAfterCloseInput(t *testing.T) {
 	}
 	p = start(t, m, script("exec <&-; echo closed; sleep 1000"))
 	await(t, p, "closed")
-	// A program that is just being started may have the pipe open as well, until
-	// its exec.
+	// A program that is being started may also have the pipe open, until its exec.
 	n, err := p.Write(t.Context(), []byte("x"))
 	for deadline := time.Now().Add(limit); err == nil && time.Now().Before(deadline); {
 		n, err = p.Write(t.Context(), []byte("x"))
@@ -63,9 +62,8 @@ func TestWriteAfterCloseInput(t *testing.T) {
 	}
 }
 
-// A write to a program that ends returns ErrNotRunning, also just before its end is
-// known.
-func TestWriteBesideTheEnd(t *testing.T) {
+// A write to a program that ends returns ErrNotRunning, even shortly before Done is closed.
+func TestWriteDuringExit(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
 	for _, terminal := range []bool{false, true} {
@@ -126,7 +124,7 @@ func TestInputBlocked(t *testing.T) {
 	}()
 	p.Stop(t.Context(), limit)
 	if err := <-written; !errors.Is(err, process.ErrNotRunning) {
-		t.Errorf("a Write that the end of the program interrupts: %v", err)
+		t.Errorf("Write during the end of the program: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,8 +12,8 @@ const (
 	lastChunk  = 256 << 10
 )
 
-// intake receives a stream's output. It reads small pieces one after the other into
-// one chunk of memory, so that they cost no allocation each.
+// intake receives a stream's output. Small pieces of output share a chunk of memory, which
+// saves an allocation for each.
 type intake struct {
 	log    *Log
 	stream uint8
@@ -26,7 +26,7 @@ var _ supervise.Filler = (*intake)(nil)
 
 // Space implements supervise.Filler.
 func (in *intake) Space() []byte {
-	// A short rest of a chunk would cut output that could be one piece.
+	// A short rest of a chunk would split output that fits into one entry.
 	if len(in.chunk) < min(in.size/4, firstChunk) || in.size == 0 {
 		in.size = max(firstChunk, min(2*in.size, lastChunk, in.log.maxChunk()))
 		in.chunk = make([]byte, in.size)
@@ -56,7 +56,7 @@ func (l *Log) append(in *intake, data []byte) {
 		size := len(last.data) + len(data)
 		if now-last.time < int64(mergeWindow) && size <= min(mergeSize, l.limit/64) {
 			last.data = last.data[:size]
-			l.grew(len(data))
+			l.addBytes(len(data))
 			return
 		}
 	}

@@ -129,11 +129,11 @@ func (l *Log) begin() int64 {
 func (l *Log) push(stream uint8, data []byte, now int64) {
 	l.records = append(l.records, record{time: now, offset: l.end, data: data, stream: stream})
 	l.next++
-	l.grew(len(data))
+	l.addBytes(len(data))
 }
 
-// grew counts n new bytes, drops old ones, and wakes readers.
-func (l *Log) grew(n int) {
+// addBytes counts n new bytes, drops old ones, and wakes readers.
+func (l *Log) addBytes(n int) {
 	l.end += int64(n)
 	l.size += n
 	l.trim()
@@ -149,11 +149,12 @@ func (l *Log) wake() {
 
 func (l *Log) maxRecords() int { return max(16, l.limit/entryRoom) }
 
-// trim drops entries until the limits are kept. It cuts the last entry.
+// trim drops the oldest entries until the log is within its limits. It cuts an entry that
+// alone exceeds them.
 func (l *Log) trim() {
 	for len(l.records) > 1 && (l.size > l.limit || len(l.records) > l.maxRecords()) {
 		l.size -= len(l.records[0].data)
-		l.records[0] = record{} // lets its data go
+		l.records[0] = record{} // frees its data
 		l.records = l.records[1:]
 	}
 	if over := l.size - l.limit; over > 0 {
@@ -172,12 +173,11 @@ func (l *Log) setLimit(limit int) {
 	l.trim()
 }
 
-// finish marks the end of the process. Later output comes from processes that it
-// started.
+// finish records the end of the process. Later output comes from processes that it started.
 func (l *Log) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.finished()
+	l.setOver()
 }
 
 // shrink frees memory that is only needed while output arrives.
@@ -187,8 +187,9 @@ func (l *Log) shrink() {
 	l.records = slices.Clone(l.records)
 }
 
-func (l *Log) finished() {
-	l.over, l.final = true, l.here()
+// setOver records the end of the process. The caller holds l.mu.
+func (l *Log) setOver() {
+	l.over, l.final = true, l.endPlace()
 	l.seen = l.next - 1
 	l.wake()
 }
@@ -199,10 +200,10 @@ type place struct {
 	pos  int64  // bytes before it
 }
 
-func (l *Log) here() place { return place{next: l.next, pos: l.end} }
+func (l *Log) endPlace() place { return place{next: l.next, pos: l.end} }
 
-// maxChunk bounds the size of a chunk, whose free part is lost and which lives as long
-// as its last entry.
+// maxChunk bounds the size of a chunk. The free part of a chunk is lost, and the chunk stays
+// in memory as long as its last entry.
 func (l *Log) maxChunk() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +234,7 @@ func (l *Log) sync() <-chan struct{} {
 		l.push(stdout, data, time.Now().UnixNano())
 	}
 	if over && !l.over {
-		l.finished()
+		l.setOver()
 	}
 	return changed
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// written returns a log whose streams were written one after the other.
+// written returns a log with the pieces, alternately of stdout and stderr.
 func written(limit int, pieces ...string) *Log {
 	l := newLog(limit)
 	for i, text := range pieces {
-		in := &intake{log: l, stream: uint8(i % 2)} // another one each time: nothing is merged
+		in := &intake{log: l, stream: uint8(i % 2)} // a new intake for each piece: no pieces are merged
 		_, _ = in.Write([]byte(text))
 	}
 	return l
@@ -58,7 +58,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// Small pieces of output become one entry until a reader has seen it, or some time has
+// Small pieces of output are joined to one entry until a reader has seen it or mergeWindow has
 // passed.
 func TestMerge(t *testing.T) {
 	t.Parallel()
@@ -80,10 +80,10 @@ func TestMerge(t *testing.T) {
 			}
 		}
 		want("ab")
-		write(out, "c") // the entry before was seen
+		write(out, "c") // the previous entry was seen
 		write(out, "d")
 		write(errs, "e")
-		write(out, "f") // another stream came between
+		write(out, "f") // output of another stream came between
 		<-time.After(mergeWindow)
 		write(out, "g")
 		want("ab", "cd", "e", "f", "g")
@@ -100,7 +100,7 @@ func TestMerge(t *testing.T) {
 		write(out, "j") // from another process
 		want("ab", "cd", "e", "f", "g", "h", "i", "j")
 		if text, _ := drain(t, r); text != "hi" {
-			t.Errorf("the rest is %q, want all until the end", text)
+			t.Errorf("the rest is %q, want all output before the end", text)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestFollow(t *testing.T) {
 		gap  Gap
 	}{
 		{l.Follow(0), "efghij", Gap{Bytes: 4, Entries: 2}},
-		{l.Follow(1), "efghij", Gap{Entries: 1}}, // its bytes are not known any more
+		{l.Follow(1), "efghij", Gap{Entries: 1}}, // the number of its bytes is unknown
 		{l.Follow(2), "efghij", Gap{}},
 		{l.Follow(4), "ij", Gap{}},
 		{l.Follow(5), "", Gap{}},
@@ -208,7 +208,7 @@ func TestNextWaits(t *testing.T) {
 			synctest.Wait()
 			select {
 			case err := <-got:
-				t.Errorf("Next returned %v with nothing to read", err)
+				t.Errorf("Next returned %v without output", err)
 			default:
 			}
 		}
@@ -225,7 +225,7 @@ func TestNextWaits(t *testing.T) {
 			t.Error(err)
 		}
 		_, _ = (&intake{log: l}).Write([]byte("b"))
-		go next() // although there is something
+		go next() // ctx has ended, although there is output
 		if err := <-got; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -243,7 +243,7 @@ func TestNextWaits(t *testing.T) {
 	})
 }
 
-// Batches are bound, so that slow readers keep little memory alive.
+// Batches are bounded, so that slow readers keep little memory alive.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	l := newLog(64 << 20)
@@ -265,9 +265,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Neither bytes nor entries grow without bound, nor the memory that they hang
-// on.
-func TestLogIsBound(t *testing.T) {
+// The bytes and entries of a log are bounded, and so is the memory of their chunks.
+func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
 	l := newLog(limit)
@@ -276,7 +275,7 @@ func TestLogIsBound(t *testing.T) {
 		copy(in.Space(), "x")
 		in.Filled(1)
 		if i%3 == 0 {
-			l.seen = l.next - 1 // as a quick reader does: nothing is merged
+			l.seen = l.next - 1 // as if a reader had seen it: no pieces are merged
 		}
 	}
 	if l.size > limit || len(l.records) > limit/entryRoom || cap(l.records) > 2*limit/entryRoom {
@@ -291,11 +290,11 @@ func TestLogIsBound(t *testing.T) {
 	}
 }
 
-// model is what a log is compared with.
+// model is a simple implementation of a log, with which a log is compared.
 type model struct {
 	t       *testing.T
 	log     *Log
-	all     []byte  // everything ever written
+	all     []byte  // all output
 	from    []uint8 // the stream of each byte
 	intakes [2]*intake
 	readers []*follower
@@ -304,7 +303,7 @@ type model struct {
 	over    bool
 }
 
-// follower is a reader and where it must be.
+// follower is a reader and its expected position.
 type follower struct {
 	*Reader
 	pos  int    // in bytes
@@ -326,10 +325,10 @@ func (m *model) write(stream uint8, n int) {
 	}
 }
 
-// keep remembers an entry, and checks that it is what was written at a place.
+// keep checks that an entry holds the output at an offset, and records it.
 func (m *model) keep(e Entry, at int) {
 	if len(e.Data) == 0 || at+len(e.Data) > len(m.all) || !bytes.Equal(e.Data, m.all[at:at+len(e.Data)]) {
-		m.t.Fatalf("entry %d is not what was written at %d of %d", e.Sequence, at, len(m.all))
+		m.t.Fatalf("entry %d differs from the output at %d of %d", e.Sequence, at, len(m.all))
 	}
 	for _, s := range m.from[at : at+len(e.Data)] {
 		if streams[s] != e.Stream {
@@ -340,7 +339,7 @@ func (m *model) keep(e Entry, at int) {
 	m.copies = append(m.copies, bytes.Clone(e.Data))
 }
 
-// entries checks all that is kept.
+// entries checks all kept entries.
 func (m *model) entries() {
 	entries := m.log.Entries(Query{})
 	size := 0
@@ -365,7 +364,7 @@ func (m *model) entries() {
 
 // follow checks one step of a reader.
 func (m *model) follow(f *follower) {
-	w := f.take()
+	w := f.read()
 	if w.gap.Entries > 0 && w.gap.Bytes == 0 || w.gap.Bytes < 0 {
 		m.t.Fatalf("gap %+v", w.gap)
 	}
@@ -383,11 +382,11 @@ func (m *model) follow(f *follower) {
 	case w.over && f.pos != f.end, f.end >= 0 && f.pos > f.end:
 		m.t.Fatalf("the end at %d, want %d", f.pos, f.end)
 	case !w.over && len(w.entries) == 0 && (f.end >= 0 || f.pos != len(m.all)):
-		m.t.Fatalf("nothing to read at %d of %d, and not the end", f.pos, len(m.all))
+		m.t.Fatalf("no entry at %d of %d, and not the end", f.pos, len(m.all))
 	}
 }
 
-// reader adds a reader that begins at a place.
+// reader adds a reader that begins at an offset.
 func (m *model) reader(r *Reader, pos int, next uint64) {
 	f := &follower{Reader: r, pos: pos, next: next, end: -1}
 	if m.over {
@@ -430,7 +429,7 @@ func (m *model) step(op, arg byte) {
 	}
 }
 
-// FuzzLog compares random writes and readers with what must come of them.
+// FuzzLog compares a log with the model, for random writes and readers.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte{5, 0, 0, 3, 3, 0, 1, 200, 6, 0, 4, 9, 3, 1, 7, 255, 0, 1, 3, 0, 3, 0, 3, 1})
 	f.Add([]byte{7, 2, 5, 0, 0, 10, 3, 0, 2, 250, 2, 250, 3, 0, 4, 0, 3, 1, 6, 0})

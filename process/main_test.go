@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/process"
 )
 
-// limit is how long anything may take that takes no time.
+// limit bounds the wait for events that normally take no time.
 const limit = time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,7 +61,7 @@ func wait(t testing.TB, p *process.Process) process.Info {
 	return p.Info()
 }
 
-// text is all that is kept of a process's output.
+// text returns all kept output of a process.
 func text(p *process.Process) string {
 	var b strings.Builder
 	for _, e := range p.Log().Entries(process.Query{}) {
@@ -70,8 +70,8 @@ func text(p *process.Process) string {
 	return b.String()
 }
 
-// await reads a process's log until it has a line with that prefix, and
-// returns the rest of that line.
+// await reads a process's log until it has a line with the prefix, and returns the rest of the
+// line.
 func await(t testing.TB, p *process.Process, prefix string) string {
 	t.Helper()
 	late := time.AfterFunc(limit, func() { p.Kill(t.Context(), -1) })
@@ -133,8 +133,7 @@ func numbers(t testing.TB, s string) (all []int) {
 	return all
 }
 
-// alive reports whether a process runs; one that has ended and was not waited
-// for does not.
+// alive reports whether a process runs. A zombie does not run.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -163,7 +162,7 @@ func poll(t testing.TB, f func() error) {
 	}
 }
 
-// gone waits until none of those processes is alive.
+// gone waits until all of the processes have ended.
 func gone(t testing.TB, pids ...int) {
 	t.Helper()
 	poll(t, func() error {
@@ -194,8 +193,8 @@ func fifo(t testing.TB) string {
 	return path
 }
 
-// soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
-// which make soak sets to 10.
+// soak returns the factor by which the long tests run longer than usual: DESKHAND_SOAK, which
+// make soak sets to 10.
 func soak() int {
 	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
 	if err != nil || n < 1 {

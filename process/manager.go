@@ -74,7 +74,7 @@ type Manager struct {
 	running int // managed processes of OwnerUser that run or are about to start
 	procs   map[string]*Process
 	exited  []*Process          // the ended processes of procs, in the order of their ends
-	foreign map[string]*Process // children of other groups that were asked for
+	foreign map[string]*Process // children of other groups that Find has returned
 }
 
 // New returns a manager, which must be closed. It first ends processes that an earlier
@@ -127,8 +127,8 @@ func (m *Manager) Close() error {
 	return m.err
 }
 
-// begin makes Close wait for m.work.Done.
-func (m *Manager) begin() error {
+// addWork makes Close wait for m.work.Done.
+func (m *Manager) addWork() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -244,8 +244,8 @@ func (m *Manager) Remove(id string) error {
 	return nil
 }
 
-// reserve counts a process that is about to start, or returns an error if it must
-// not. Close waits for m.work.Done.
+// reserve counts a process that is about to start, or returns ErrClosed or a LimitError.
+// Close waits for m.work.Done.
 func (m *Manager) reserve(owner Owner) (maxLog int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

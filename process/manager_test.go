@@ -26,7 +26,7 @@ func ids(infos []process.Info) (all []string) {
 	return all
 }
 
-// In the order of their start, also beyond the ninth.
+// The list is in the order of the starts, and numeric: proc_10 comes after proc_9.
 func TestListOrder(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -39,8 +39,8 @@ func TestListOrder(t *testing.T) {
 	}
 }
 
-// Another part of the program has children, too: they are listed between the
-// manager's, in the order of all starts, and can be watched and ended.
+// The list contains children of other parts of the program, in the order of all starts. They
+// can be watched and ended.
 func TestOtherGroups(t *testing.T) {
 	t.Parallel()
 	m, stranger := newManager(t, process.Config{}), newManager(t, process.Config{})
@@ -70,7 +70,7 @@ func TestOtherGroups(t *testing.T) {
 	third := start(t, m, process.Spec{Command: "sleep", Args: []string{"1000"}, Owner: process.OwnerSystem})
 	foreign := start(t, stranger, script("sleep 1000"))
 
-	mine := func(owner process.Owner) (all []string) { // other tests have groups as well
+	mine := func(owner process.Owner) (all []string) { // without the groups of other tests
 		for _, id := range ids(m.List(owner)) {
 			if slices.Contains([]string{first.ID(), second.ID(), agent.ID(), third.ID(), foreign.ID()}, id) {
 				all = append(all, id)
@@ -142,8 +142,8 @@ func testOther(t *testing.T, m *process.Manager, p *process.Process) {
 	}
 }
 
-// A follower of another part's process gets what is written while it waits, and
-// the end.
+// A reader of the log of another part's process gets output that is written while it waits, and
+// io.EOF.
 func TestFollowOtherGroups(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -174,7 +174,7 @@ func TestFollowOtherGroups(t *testing.T) {
 	if err := os.WriteFile(path, []byte("two\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	// However much of the zeroes was too quick for it.
+	// The reader may have missed any number of the zeros.
 	if got := <-next; got != fmt.Sprint(4+200000+4, "end\n") {
 		t.Errorf("it read %s", got)
 	}
@@ -202,9 +202,9 @@ func TestProcessLimit(t *testing.T) {
 		t.Error("no error")
 	}
 	a.Kill(t.Context(), limit)
-	// Done is told after its place is free.
+	// When Done is closed, the process no longer counts.
 	start(t, m, script("true"))
-	for range 3 { // those that cannot be started take no place
+	for range 3 { // failed starts do not count
 		if _, err := m.Start(process.Spec{Command: "no-such-program"}); errors.As(err, &full) {
 			continue
 		} else if err == nil {
@@ -252,7 +252,7 @@ func TestSetLimits(t *testing.T) {
 		}
 	}
 	if m.Limits() != process.DefaultLimits() {
-		t.Error("refused limits are in force")
+		t.Error("refused limits have changed the limits")
 	}
 	p := start(t, m, script("echo 12345678; sleep 1000"))
 	await(t, p, "12345678")
@@ -298,8 +298,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// Records of exited processes are bound by number and by size; those that run
-// stay.
+// The records of exited processes are bounded by number and by size. Running processes stay.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{MaxRecords: 3})
@@ -326,7 +325,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// What a killed program left is ended by the next one with the same directory.
+// New ends the processes that a killed program with the same directory left.
 func TestRecordOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -340,7 +339,7 @@ func TestRecordOnDisk(t *testing.T) {
 	records(0)
 	wait(t, start(t, m, script("true")))
 	records(1)
-	second := newManager(t, process.Config{Dir: dir}) // leaves the living one alone
+	second := newManager(t, process.Config{Dir: dir}) // does not end the processes of the running manager
 	p := start(t, second, script("sleep 1000"))
 	newManager(t, process.Config{Dir: dir})
 	if !p.Running() {
@@ -355,9 +354,8 @@ func TestRecordOnDisk(t *testing.T) {
 	records(0)
 }
 
-// TestRemovedProcessesLetGo: the log of a removed process, which may be large,
-// is held by nothing any more.
-func TestRemovedProcessesLetGo(t *testing.T) {
+// The log of a removed process, which may be large, can be collected.
+func TestRemovedProcessesReleaseLog(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
 	for _, s := range []process.Spec{script("echo out; echo err >&2"), {Command: "echo", Args: []string{"out"}, Terminal: true}} {
@@ -373,7 +371,7 @@ func TestRemovedProcessesLetGo(t *testing.T) {
 		deadline := time.Now().Add(limit)
 		for tick := time.NewTicker(5 * time.Millisecond); log.Value() != nil; <-tick.C {
 			if runtime.GC(); time.Now().After(deadline) {
-				t.Fatalf("terminal %v: something holds the log", s.Terminal)
+				t.Fatalf("terminal %v: the log is still referenced", s.Terminal)
 			}
 		}
 	}

@@ -153,16 +153,16 @@ func (p *Process) startPiped(sup supervise.Spec) error {
 	sup.Stdout = &intake{log: p.log, stream: stdout}
 	sup.Stderr = &intake{log: p.log, stream: stderr}
 	if p.child, err = p.m.group.Start(sup); err != nil {
-		p.input.shut()
+		p.input.close()
 	}
 	return err
 }
 
-// watch waits for the end. It ends the log last, because a reader at its end may ask
-// how the process ended.
+// watch waits for the end of the process. It ends the log last, because a reader at the end
+// of the log may call Info.
 func (p *Process) watch() {
 	<-p.child.Done()
-	p.input.shut()
+	p.input.close()
 	p.log.shrink()
 	p.m.ended(p)
 	close(p.done)
@@ -170,10 +170,10 @@ func (p *Process) watch() {
 	p.m.work.Done()
 }
 
-// weight returns about the memory that the process's record takes.
+// weight returns the approximate size in memory of the process's record.
 func (p *Process) weight() int { return p.text + p.log.weight() }
 
-// foreignProcess returns a process that stands for a child of another group.
+// foreignProcess returns the Process of a child of another group.
 func foreignProcess(m *Manager, c *supervise.Child) *Process {
 	p := &Process{
 		m: m, id: c.ID(), owner: ownerOf(c), child: c, foreign: true, done: make(chan struct{}),
@@ -190,13 +190,13 @@ func foreignInfo(c *supervise.Child) Info {
 		Started: i.Started, number: i.Number,
 	}
 	if !i.Running {
-		info.over(i)
+		info.setEnd(i)
 	}
 	return info
 }
 
-// over sets the members that describe the process's end.
-func (i *Info) over(end supervise.Info) {
+// setEnd sets the fields that describe the process's end.
+func (i *Info) setEnd(end supervise.Info) {
 	i.Running, i.PID = false, 0
 	i.Exit = new(exitOf(end.Exit))
 	i.Ended = end.Ended
@@ -209,7 +209,7 @@ func (p *Process) ID() string { return p.id }
 func (p *Process) Info() Info {
 	info := p.info
 	if !p.Running() {
-		info.over(p.child.Info())
+		info.setEnd(p.child.Info())
 	}
 	return info
 }

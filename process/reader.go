@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Bounds of what Next returns: enough to be fast, and little enough that slow readers
-// do not keep dropped output in memory.
+// Bounds of what Next returns. They are large enough to be fast, and so small that slow
+// readers keep little dropped output in memory.
 const (
 	batchEntries = 256
 	batchBytes   = 256 << 10
@@ -22,7 +22,7 @@ type Gap struct {
 	Entries uint64
 }
 
-// Reader reads a log from some position on. It need not be closed. Its methods must
+// Reader reads a log from a position to the end. It need not be closed. Its methods must
 // not be called concurrently.
 type Reader struct {
 	log     *Log
@@ -39,7 +39,7 @@ func (l *Log) Follow(after uint64) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sync()
-	r := &Reader{log: l, next: after + 1, pos: -1, ending: l.over, end: l.here()}
+	r := &Reader{log: l, next: after + 1, pos: -1, ending: l.over, end: l.endPlace()}
 	if after+1 == 0 {
 		r.next = after // the highest number, which no entry reaches
 	}
@@ -61,7 +61,7 @@ func (l *Log) FollowBytes(last int) *Reader {
 	defer l.mu.Unlock()
 	l.sync()
 	l.seen = l.next - 1 // later output begins a new entry
-	r := &Reader{log: l, next: l.next, pos: max(l.end-int64(last), l.begin()), ending: l.over, end: l.here()}
+	r := &Reader{log: l, next: l.next, pos: max(l.end-int64(last), l.begin()), ending: l.over, end: l.endPlace()}
 	if last < 0 {
 		r.pos = l.begin()
 	}
@@ -87,7 +87,7 @@ func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, Gap{}, err
 		}
-		w := r.take()
+		w := r.read()
 		if len(w.entries) > 0 {
 			return w.entries, w.gap, nil
 		}
@@ -104,15 +104,16 @@ func (r *Reader) Next(ctx context.Context) ([]Entry, Gap, error) {
 	}
 }
 
-// taken holds entries, the end, or channels to wait on.
-type taken struct {
+// readResult holds entries, the end, or channels to wait on.
+type readResult struct {
 	entries                []Entry
 	gap                    Gap
 	over                   bool
 	changed, source, ended <-chan struct{}
 }
 
-func (r *Reader) take() taken {
+// read returns the available entries without waiting.
+func (r *Reader) read() readResult {
 	l := r.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,21 +125,23 @@ func (r *Reader) take() taken {
 	gap := r.collect()
 	if len(r.entries) > 0 {
 		l.seen = max(l.seen, r.next-1)
-		return taken{entries: r.entries, gap: gap}
+		return readResult{entries: r.entries, gap: gap}
 	}
 	if r.ending {
-		return taken{over: true, gap: gap}
+		return readResult{over: true, gap: gap}
 	}
 	if l.changed == nil {
 		l.changed = make(chan struct{})
 	}
-	t := taken{changed: l.changed, source: source}
+	t := readResult{changed: l.changed, source: source}
 	if l.source != nil {
 		t.ended = l.source.Done()
 	}
 	return t
 }
 
+// collect appends the available entries to r.entries, and returns the output that was dropped
+// before them.
 func (r *Reader) collect() Gap {
 	l := r.log
 	var gap Gap
@@ -150,7 +153,7 @@ func (r *Reader) collect() Gap {
 		gap.Entries = first - r.next
 		r.next = first
 		if first == end && r.pos >= 0 {
-			// At the end no entry after the gap shows its size.
+			// No entry follows the gap, so the end of the log gives its size.
 			gap.Bytes = r.end.pos - r.pos
 		}
 	}

@@ -60,14 +60,14 @@ func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error)
 	if err != nil {
 		return Result{}, err
 	}
-	if err := m.begin(); err != nil {
+	if err := m.addWork(); err != nil {
 		return Result{}, err
 	}
 	defer m.work.Done()
 	timeout, maxOutput := m.bounds(o)
 	t := time.NewTimer(timeout)
 	defer t.Stop()
-	if err := m.turn(ctx, t); err != nil {
+	if err := m.waitTurn(ctx, t); err != nil {
 		return Result{}, err
 	}
 	defer m.runs.leave()
@@ -79,8 +79,8 @@ func (m *Manager) Run(ctx context.Context, s Spec, o RunOptions) (Result, error)
 	}
 	var r Result
 	err = m.finish(ctx, child, t.C, &r)
-	r.Stdout, r.StdoutTruncated = out.take()
-	r.Stderr, r.StderrTruncated = errs.take()
+	r.Stdout, r.StdoutTruncated = out.finish()
+	r.Stderr, r.StderrTruncated = errs.finish()
 	r.Duration = time.Since(began)
 	return r, err
 }
@@ -90,7 +90,7 @@ func (m *Manager) finish(ctx context.Context, c *supervise.Child, timeout <-chan
 	select {
 	case <-c.Done():
 		r.Exit = exitOf(c.Exit())
-		return m.closedNow(c)
+		return m.closedError(c)
 	case <-timeout:
 		r.TimedOut = true
 		m.killNow(c)
@@ -115,7 +115,8 @@ func (m *Manager) bounds(o RunOptions) (time.Duration, int) {
 	return min(timeout, l.MaxRunTimeout), maxOutput
 }
 
-func (m *Manager) turn(ctx context.Context, t *time.Timer) error {
+// waitTurn waits until one more program may run.
+func (m *Manager) waitTurn(ctx context.Context, t *time.Timer) error {
 	w := m.runs.enter()
 	if w == nil {
 		return nil
@@ -136,8 +137,8 @@ func (m *Manager) turn(ctx context.Context, t *time.Timer) error {
 	return err
 }
 
-// closedNow returns ErrClosed for a child that Close has ended.
-func (m *Manager) closedNow(c *supervise.Child) error {
+// closedError returns ErrClosed for a child that Close has ended.
+func (m *Manager) closedError(c *supervise.Child) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed && c.Exit().Signal != 0 {

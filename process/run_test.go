@@ -37,8 +37,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The answer comes when the program itself has ended, with all that it wrote,
-// even if it left a process that holds the pipe. That process lives on.
+// Run returns when the program has ended, with all of its output, even if the program left a
+// process that holds the pipe. That process continues.
 func TestRunLeavesAProcess(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -51,22 +51,22 @@ func TestRunLeavesAProcess(t *testing.T) {
 	}
 	pid := number(t, strings.TrimSpace(string(r.Stdout)))
 	if !alive(pid) {
-		t.Error("what it left is dead")
+		t.Error("the process that it left has ended")
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if alive(pid) {
-		t.Error("what it left outlives the manager")
+		t.Error("the process that it left outlives the manager")
 	}
 }
 
-// At the timeout the whole family is ended, and Run immediately returns the output that
-// has come.
+// At the timeout, Run ends the program and the processes that it started, and immediately
+// returns the output that has arrived.
 func TestRunTimeout(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
-	const timeout = 3 * time.Second // for the family to be there
+	const timeout = 3 * time.Second // for the family to start
 	began := time.Now()
 	r, err := m.Run(t.Context(), script("trap '' TERM; setsid sleep 1000 & sleep 1000 & echo $$ $! $(ps -o pid= --ppid $$); wait; wait"),
 		process.RunOptions{Timeout: timeout})
@@ -84,7 +84,7 @@ func TestRunTimeout(t *testing.T) {
 	gone(t, pids...)
 }
 
-// A chain of pipes that the timeout cuts, as of sh -c 'echo hi; sleep 5'.
+// The timeout ends a program whose child holds the pipe, such as sh -c 'echo hi; sleep 5'.
 func TestRunTimeoutWithAHeldPipe(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -123,7 +123,7 @@ func TestRunContext(t *testing.T) {
 		r, err := m.Run(ctx, script("echo $$; echo up >"+path+"; sleep 1000"), process.RunOptions{})
 		answers <- answer{r, err}
 	}()
-	if _, err := os.ReadFile(path); err != nil { // returns when it runs
+	if _, err := os.ReadFile(path); err != nil { // returns when the program has opened it
 		t.Fatal(err)
 	}
 	cancel()
@@ -156,7 +156,7 @@ func TestRunOutputBound(t *testing.T) {
 		if err != nil || len(r.Stdout) != tt.want || r.StdoutTruncated != tt.wantsTruncated || code(r.Exit) != "0" {
 			t.Errorf("%+v: %d bytes, truncated %v, exit %s, %v", tt, len(r.Stdout), r.StdoutTruncated, code(r.Exit), err)
 		}
-		wantErr := 6 // each stream has its own bound
+		wantErr := 6 // each stream has its own limit
 		if tt.ask != nil {
 			wantErr = min(wantErr, *tt.ask)
 		}
@@ -248,7 +248,7 @@ func TestRunAndClose(t *testing.T) {
 	if _, err := os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	wg.Go(func() { run("true") }) // waits for its turn, or comes too late
+	wg.Go(func() { run("true") }) // waits for its turn, or is called after Close
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/process"
 )
 
-// Many short processes in a row, of all kinds, leave nothing behind. make soak
-// does 10000 of each. Not parallel: it counts the program's descriptors.
+// Many short processes of all kinds leave no descriptors, goroutines or records. make soak
+// starts 10000 of each. Not parallel: it counts the program's descriptors.
 func TestManyShortProcesses(t *testing.T) {
 	m := newManager(t, process.Config{MaxRecords: 10})
 	round := func(i int) {
@@ -54,7 +54,7 @@ func TestManyShortProcesses(t *testing.T) {
 	}
 }
 
-// However much a process writes, what is kept of it stays within its bound.
+// The memory for output is bounded, however much a process writes.
 // Not parallel: it measures the program's memory.
 func TestMemoryIsFlat(t *testing.T) {
 	const size = 200_000_000
@@ -86,7 +86,7 @@ func TestMemoryIsFlat(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-// All calls run concurrently, and Close meanwhile.
+// Close runs concurrently with all other calls.
 func TestCloseInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for range 3 * soak() {

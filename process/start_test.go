@@ -60,8 +60,7 @@ func TestExitBySignal(t *testing.T) {
 	}
 }
 
-// All that it wrote is in the log when it is done, even if another process
-// holds the pipe.
+// When Done is closed, all output is in the log, even if another process holds the pipe.
 func TestDoneIsComplete(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -185,7 +184,7 @@ func env(t *testing.T, m *process.Manager, s process.Spec) map[string]string {
 		vars[name] = value
 	}
 	if vars["DESKHAND_GROUP"] == "" {
-		t.Errorf("no mark in the environment %v", vars)
+		t.Errorf("no token in the environment %v", vars)
 	}
 	delete(vars, "DESKHAND_GROUP")
 	return vars
@@ -225,7 +224,7 @@ func TestUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{self.Username, self.Uid} { // needs no rights
+	for _, name := range []string{self.Username, self.Uid} { // needs no privileges
 		if got := env(t, m, process.Spec{User: name}); got["USER"] != self.Username || got["HOME"] != self.HomeDir || got["PWD"] != self.HomeDir {
 			t.Errorf("as %s: %v", name, got)
 		}
@@ -262,14 +261,14 @@ func TestUser(t *testing.T) {
 			t.Errorf("as %s: %s\n%s", name, diff, r.Stderr)
 		}
 	}
-	// A terminal is the user's, who may open it again.
+	// The terminal belongs to the user, who may open it again.
 	p := start(t, m, process.Spec{
 		Command: "sh", Args: []string{"-c", "echo again >$(tty); setsid sleep 1000 & echo pids $$ $!; wait"}, Dir: "/", User: other.Username, Terminal: true,
 	})
 	await(t, p, "again")
 	pids := numbers(t, await(t, p, "pids"))
 	if i := p.Kill(t.Context(), limit); i.Running {
-		t.Error("it runs after Kill")
+		t.Error("the process runs after Kill")
 	}
 	gone(t, pids...)
 }

@@ -16,8 +16,8 @@ const (
 
 // ending is a running stop.
 type ending struct {
-	hurry context.CancelFunc // makes it send SIGKILL
-	over  chan struct{}
+	kill context.CancelFunc // makes it send SIGKILL
+	over chan struct{}      // closed when the stop has ended
 }
 
 // Stop sends SIGTERM to the process and the processes that it started. If the process has
@@ -56,7 +56,7 @@ func (p *Process) await(ctx context.Context, wait time.Duration) Info {
 	return p.Info()
 }
 
-// end begins to end the process in the background.
+// end ends the process in the background, with SIGKILL immediately if now is set.
 func (p *Process) end(grace time.Duration, now bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,19 +65,19 @@ func (p *Process) end(grace time.Duration, now bool) {
 		case <-p.ending.over:
 		default:
 			if now {
-				p.ending.hurry()
+				p.ending.kill()
 			}
 			return
 		}
 	}
-	if p.m.begin() != nil {
+	if p.m.addWork() != nil {
 		return // Close ends it
 	}
 	ctx, cancel := context.WithCancel(p.m.ctx)
 	if now {
 		cancel()
 	}
-	e := &ending{hurry: cancel, over: make(chan struct{})}
+	e := &ending{kill: cancel, over: make(chan struct{})}
 	p.ending = e
 	go func() {
 		defer p.m.work.Done()

@@ -11,15 +11,15 @@ import (
 	"github.com/deskhand/deskhand/process"
 )
 
-// familyScript prints the numbers of a shell, of its child, of that one's child
-// and of a daemon in a session of its own, and waits.
+// familyScript prints the process ids of a shell, its child, its grandchild and a daemon in a
+// new session, and waits.
 const familyScript = `
 sh -c 'sleep 1000 & echo $$ $!; wait' >%s &
 read children <%s
 setsid sleep 1000 & echo pids $$ $! $children
 wait`
 
-// family starts it.
+// family starts familyScript.
 func family(t *testing.T, m *process.Manager, before string) (*process.Process, []int) {
 	t.Helper()
 	path := fifo(t)
@@ -54,7 +54,7 @@ func TestKillEndsTheFamily(t *testing.T) {
 	poll(t, func() error { return none(other) })
 }
 
-// none returns an error while anything of a process is left.
+// none returns an error while a process of the family runs.
 func none(p *process.Process) error {
 	u, err := p.Usage()
 	if err == nil && u.Processes > 0 {
@@ -63,7 +63,7 @@ func none(p *process.Process) error {
 	return err
 }
 
-func TestStopIsPolite(t *testing.T) {
+func TestStopSendsSIGTERM(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
 	p := start(t, m, script("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done"))
@@ -79,8 +79,8 @@ func TestStopIsPolite(t *testing.T) {
 	}
 }
 
-// Stop does not wait for long, and Kill ends what Stop did not.
-func TestStopAnswersSoon(t *testing.T) {
+// Stop returns soon, and Kill ends processes that ignore SIGTERM.
+func TestStopReturnsSoon(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
 	p := start(t, m, script("trap '' TERM; echo ready; while :; do sleep 1; done"))
@@ -107,11 +107,11 @@ func TestStopAnswersSoon(t *testing.T) {
 	}
 }
 
-// A shell at a terminal ignores SIGTERM.
+// Stop ends a shell at a terminal, which ignores SIGTERM.
 func TestStopOfAShell(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
-	// It may miss a signal while it makes ready for the next line.
+	// The shell may miss a signal while it prepares to read the next line.
 	for range 20 {
 		p := start(t, m, process.Spec{Command: "bash", Args: []string{"--norc", "-i"}, Env: map[string]string{"TERM": "dumb"}, Terminal: true})
 		if _, err := p.Write(t.Context(), []byte("echo rea''dy\n")); err != nil {
@@ -123,7 +123,7 @@ func TestStopOfAShell(t *testing.T) {
 			t.Fatalf("it runs %v after Stop: %+v", time.Since(began), i)
 		}
 	}
-	// One that ends by SIGTERM gets no SIGHUP, which it may not handle.
+	// A process that ends by SIGTERM gets no SIGHUP, which it may not handle.
 	p := start(t, m, inTerminal("trap 'sleep 0.1; echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done"))
 	await(t, p, "ready")
 	if i := p.Stop(t.Context(), limit); i.Running || code(*i.Exit) != "7" {
@@ -131,7 +131,7 @@ func TestStopOfAShell(t *testing.T) {
 	}
 }
 
-// Close is quick even so.
+// Close of a shell at a terminal is quick.
 func TestCloseOfAShell(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -145,7 +145,7 @@ func TestCloseOfAShell(t *testing.T) {
 	}
 }
 
-// What an ended process has left is ended as well.
+// Stop of an ended process ends the processes that it left.
 func TestStopAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -153,7 +153,7 @@ func TestStopAfterTheEnd(t *testing.T) {
 	pids := numbers(t, await(t, p, "pids"))
 	i := wait(t, p)
 	if !alive(pids[0]) {
-		t.Fatal("the daemon is dead")
+		t.Fatal("the daemon has ended")
 	}
 	if after := p.Stop(t.Context(), 0); after.Running || !after.Ended.Equal(i.Ended) {
 		t.Errorf("Stop changed %+v to %+v", i, after)

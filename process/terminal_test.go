@@ -81,12 +81,12 @@ func TestTerminalInput(t *testing.T) {
 		t.Fatalf("Write: %d, %v", n, err)
 	}
 	await(t, p, "one")
-	if err := p.CloseInput(); err != nil { // with the terminal's own character
+	if err := p.CloseInput(); err != nil { // types the terminal's end-of-file character
 		t.Fatal(err)
 	}
 	await(t, p, "ended")
 	poll(t, func() error {
-		// A shell that is just about to start a program loses a ctrl-c.
+		// A shell that is about to start a program loses a ctrl-c.
 		if _, err := p.Write(t.Context(), []byte{3}); errors.Is(err, process.ErrNotRunning) {
 			return nil
 		}
@@ -122,8 +122,8 @@ func TestTerminalInputBlocked(t *testing.T) {
 	}
 }
 
-// All of its output is read before its end is known, however soon it ended, and
-// even if another process holds the terminal.
+// When Done is closed, all output to the terminal is in the log, however soon the process
+// ended, and even if another process holds the terminal.
 func TestTerminalIsComplete(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{})
@@ -148,8 +148,7 @@ func TestTerminalIsComplete(t *testing.T) {
 	}
 }
 
-// The terminal is read at full speed though its reader does not read, which
-// is told what it has lost.
+// The terminal is read at full speed even if a reader of the log stops. The reader gets a gap.
 func TestTerminalReaderStops(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, process.Config{Limits: process.Limits{MaxLog: 100_000}})
@@ -159,7 +158,7 @@ func TestTerminalReaderStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := int(before.Bytes) // a busy machine may come late even to this
+	size := int(before.Bytes) // on a busy machine, even this output may be dropped
 	for _, e := range first {
 		size += len(e.Data)
 	}

@@ -21,7 +21,7 @@ type account struct {
 // lookupAccount returns nil for an empty name. The errors are InvalidErrors.
 func lookupAccount(name string) (*account, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // no other user
+		return nil, nil //nolint:nilnil // an empty name means no other user
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
