@@ -42,7 +42,7 @@ func (w *writer) append(r io.Reader) (int64, error) {
 		err = syncFile(file)
 	}
 	if err != nil {
-		takeBack(file, old.size, n)
+		undoAppend(file, old.size, n)
 		return 0, err
 	}
 	if w.options.Mode != 0 {
@@ -51,8 +51,8 @@ func (w *writer) append(r io.Reader) (int64, error) {
 	return n, nil
 }
 
-// takeBack truncates a file to its old size, unless other programs appended to it, too.
-func takeBack(file *os.File, size, added int64) {
+// undoAppend truncates a file to its old size, unless another program has appended to it, too.
+func undoAppend(file *os.File, size, added int64) {
 	if n, err := nodeOfFile(file); err == nil && n.size == size+added {
 		_ = file.Truncate(size)
 	}
@@ -100,7 +100,7 @@ func (w *writer) collect(r io.Reader) (content io.Reader, discard func(), err er
 		total += n
 	}
 	switch {
-	case err == io.EOF: //nolint:errorlint // a wrapped one means something else, as in io.Copy
+	case err == io.EOF: //nolint:errorlint // a wrapped io.EOF is an error, as in io.Copy
 		return bytes.NewReader(buffer[:total]), func() { buffers.Put(buffer) }, nil
 	case err == nil:
 		defer buffers.Put(buffer)
@@ -144,7 +144,7 @@ func (w *writer) lock(file *os.File) (old node, unlock func(), err error) {
 	return old, unlock, err
 }
 
-// contentLock serialises changes of the content of one file.
+// contentLock excludes concurrent changes of the content of one file.
 type contentLock struct {
 	sync.Mutex
 	users int // under shared.mu

@@ -44,7 +44,7 @@ type Archived struct {
 //
 // Nothing is written before name is open. Entries below it that cannot be read are skipped and
 // counted. If a file becomes shorter or longer meanwhile, it is filled with zeros or cut off, and
-// counted, so that the archive is valid. After an error the archive is not valid.
+// counted, so that the archive stays valid. After an error the archive is not valid.
 func (f *FS) Archive(ctx context.Context, name string, w io.Writer, options ArchiveOptions) (Archived, error) {
 	a := &archiver{fs: f, alive: f.alive(ctx)}
 	err := f.call("archive", name, f.locate, func(p place) error { return a.run(p, w, options) })
@@ -57,7 +57,7 @@ type archiver struct {
 	alive  aliveFunc
 	tar    *tar.Writer
 	buffer []byte
-	made   bool // the files are in a file system such as /proc
+	pseudo bool // the files are in a file system such as /proc
 	done   Archived
 }
 
@@ -82,7 +82,7 @@ func (a *archiver) run(p place, w io.Writer, options ArchiveOptions) error {
 	}
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
-	a.buffer, a.tar, a.made = buffer[:], tar.NewWriter(packed), pseudo(top)
+	a.buffer, a.tar, a.pseudo = buffer[:], tar.NewWriter(packed), pseudo(top)
 	n, err := nodeOfFile(top)
 	switch {
 	case err != nil:
@@ -183,7 +183,7 @@ func (a *archiver) entry(d folder, name, rel string) error {
 	switch {
 	case err == nil && n.isRegular():
 		return a.content(file, n, rel)
-	case err != nil || !n.isDir() || !a.made && pseudo(file):
+	case err != nil || !n.isDir() || !a.pseudo && pseudo(file):
 		return a.skip(cmp.Or(err, ErrNotFile))
 	}
 	if err := a.header(n, tar.Header{Typeflag: tar.TypeDir, Name: rel + "/"}); err != nil {
@@ -194,7 +194,7 @@ func (a *archiver) entry(d folder, name, rel string) error {
 
 func (a *archiver) content(file *os.File, n node, rel string) error {
 	source := &paddedReader{r: file, alive: a.alive}
-	if a.made {
+	if a.pseudo {
 		made, err := readPseudo(file)
 		if err != nil {
 			return a.skip(err)
@@ -209,7 +209,7 @@ func (a *archiver) content(file *os.File, n node, rel string) error {
 		return err
 	}
 	after, err := nodeOfFile(file)
-	if source.ended || !a.made && err == nil && after.size > n.size {
+	if source.ended || !a.pseudo && err == nil && after.size > n.size {
 		a.done.Changed++
 	}
 	return nil
@@ -237,7 +237,7 @@ func (p *paddedReader) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// header writes the header of an entry, in the oldest format that has its data: PAX for times
+// header writes the header of an entry, in the oldest format that can hold its data: PAX for times
 // with fractions of seconds, GNU for names that are not UTF-8, which PAX does not permit.
 func (a *archiver) header(n node, h tar.Header) error {
 	h.Mode = int64(n.raw &^ unix.S_IFMT)

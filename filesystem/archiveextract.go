@@ -24,11 +24,11 @@ type ExtractOptions struct {
 	MaxEntries int   // entries of the archive, and directories that it makes; default 1,000,000
 	MaxBytes   int64 // size of all files together, with holes; default 1 TiB
 	// MaxRatio bounds the ratio of the content's size to the archive's size, after 64 MiB
-	// of content. A directory counts as 4 KiB. The default is 500. deflate can reach 1032, with zeros alone.
+	// of content. A directory counts as 4 KiB. The default is 500. deflate can reach 1032, but only with zeros.
 	MaxRatio int
 	MaxDepth int // levels of directories; default 255
 
-	// NoSync does not wait for the disk, see WriteOptions.
+	// NoSync does not wait for the disk: see WriteOptions.
 	NoSync bool
 }
 
@@ -140,7 +140,7 @@ func openOrMake(p place) (d folder, made []string, err error) {
 		case err == nil:
 			made = append(made, name)
 		case !errors.Is(err, unix.EEXIST):
-			return folder{}, made, at(path.Join(strings.TrimSuffix(p.path, p.name), name), err)
+			return folder{}, made, withPath(path.Join(strings.TrimSuffix(p.path, p.name), name), err)
 		}
 	}
 	d, err = openFolder(p, folderRead)
@@ -183,7 +183,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 	}
 	kind := h.Typeflag
 	if kind == tar.TypeReg && strings.HasSuffix(h.Name, "/") && h.Size == 0 {
-		kind = tar.TypeDir // as the oldest tar programs write them
+		kind = tar.TypeDir // as the oldest tar programs write directories
 	}
 	if len(parts) == 0 {
 		if kind == tar.TypeDir {
@@ -206,7 +206,7 @@ func (x *extraction) entry(h *tar.Header, content io.Reader) error {
 		return refused(h.Name, "archive has an entry of the unknown kind "+strconv.QuoteRune(rune(kind)), "")
 	}
 	if err != nil {
-		return at(x.inPlace(h.Name), err)
+		return withPath(x.inPlace(h.Name), err)
 	}
 	x.done.Entries++
 	if len(x.done.Paths) < maxExtractedPaths {
@@ -261,7 +261,7 @@ func (x *extraction) file(h *tar.Header, parts []string, content io.Reader) erro
 	return setTime(l.stage.fd, name, h.ModTime)
 }
 
-// setTime sets the time of modification of an entry, not following it.
+// setTime sets the time of modification of an entry, without following a link.
 func setTime(dir int, name string, modified time.Time) error {
 	at, err := unix.TimeToTimespec(modified)
 	if err != nil {

@@ -31,7 +31,7 @@ func (x *extraction) moveIn() error {
 	return x.sync()
 }
 
-// moveAll moves everything or nothing, unless another program interferes.
+// moveAll moves all entries or none, unless another program interferes.
 func (x *extraction) moveAll(top pair) error {
 	x.fs.commit.Lock()
 	defer x.fs.commit.Unlock()
@@ -65,7 +65,7 @@ func (x *extraction) sync() error {
 // eachName calls f with the names in a folder, until an error.
 func eachName(d folder, f func(name string) error) error {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
-		return at(d.path, err)
+		return withPath(d.path, err)
 	}
 	for {
 		names, err := d.file.Readdirnames(1024)
@@ -78,7 +78,7 @@ func eachName(d folder, f func(name string) error) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return at(d.path, err)
+			return withPath(d.path, err)
 		}
 	}
 }
@@ -123,21 +123,21 @@ func (x *extraction) setFolders() error {
 	for i, d := range x.folders {
 		n, err := x.stage.stat(d.path)
 		if err != nil {
-			return at(x.inPlace(d.path), err)
+			return withPath(x.inPlace(d.path), err)
 		}
 		x.folders[i].id = n.id()
 		if err := unix.Fchmodat(x.stage.fd, d.path, d.mode|0o700, 0); err != nil {
-			return at(x.inPlace(d.path), err)
+			return withPath(x.inPlace(d.path), err)
 		}
 		if err := setTime(x.stage.fd, d.path, d.modified); err != nil {
-			return at(x.inPlace(d.path), err)
+			return withPath(x.inPlace(d.path), err)
 		}
 	}
 	return nil
 }
 
 // restrictFolders sets the final mode of directories, the deepest first. Programs that may change
-// the destination can have put others in their places, which keep their mode.
+// the destination can have put other directories in their places, which keep their mode.
 func (x *extraction) restrictFolders() {
 	restricted := slices.DeleteFunc(x.folders, func(d stagedFolder) bool { return d.mode&0o700 == 0o700 })
 	slices.SortStableFunc(restricted, func(a, b stagedFolder) int { return len(b.path) - len(a.path) })
@@ -180,12 +180,12 @@ type pair struct{ stage, dest folder }
 func (p pair) down(name string) (pair, error) {
 	stage, err := p.stage.folder(name, folderRead)
 	if err != nil {
-		return pair{}, at(p.dest.child(name), err)
+		return pair{}, withPath(p.dest.child(name), err)
 	}
 	dest, err := p.dest.folder(name, folderHold)
 	if err != nil {
 		stage.close()
-		return pair{}, at(p.dest.child(name), err)
+		return pair{}, withPath(p.dest.child(name), err)
 	}
 	return pair{stage, dest}, nil
 }
@@ -203,46 +203,46 @@ type merger struct {
 
 // dryRun checks whether every move can succeed.
 func (m *merger) dryRun(p pair) error {
-	here, err := mountOf(p.stage.fd, "")
+	stageMount, err := mountOf(p.stage.fd, "")
 	if err != nil {
 		return err
 	}
-	there, err := mountOf(p.dest.fd, "")
+	destMount, err := mountOf(p.dest.fd, "")
 	if err != nil {
-		return at(p.dest.path, err)
+		return withPath(p.dest.path, err)
 	}
-	if here != there {
+	if stageMount != destMount {
 		return conflict(p.dest.path, "archive has a directory where another file system begins", "extract into that one separately")
 	}
 	if err := unix.Faccessat(p.dest.fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil && !unsupported(err) {
-		return at(p.dest.path, err)
+		return withPath(p.dest.path, err)
 	}
 	self, err := p.dest.self()
 	if err != nil {
-		return at(p.dest.path, err)
+		return withPath(p.dest.path, err)
 	}
 	return eachName(p.stage, func(name string) error {
 		if err := m.x.alive(); err != nil {
 			return err
 		}
-		return m.mayReplace(p, name, self, there)
+		return m.checkReplace(p, name, self, destMount)
 	})
 }
 
-// mayReplace checks whether one move can succeed, and the moves below it.
-func (m *merger) mayReplace(p pair, name string, dir node, mounted mount) error {
+// checkReplace checks whether one move can succeed, and the moves below it.
+func (m *merger) checkReplace(p pair, name string, dir node, mounted mount) error {
 	target := p.dest.child(name)
 	old, err := p.dest.stat(name)
 	if err == unix.ENOENT {
 		return nil
 	}
 	if err != nil {
-		return at(target, err)
+		return withPath(target, err)
 	}
 	now, err := p.stage.stat(name)
 	switch {
 	case err != nil:
-		return at(target, err)
+		return withPath(target, err)
 	case now.isDir() && old.isDir():
 		sub, err := p.down(name)
 		if err != nil {
@@ -255,8 +255,8 @@ func (m *merger) mayReplace(p pair, name string, dir node, mounted mount) error 
 	case old.isDir():
 		return conflict(target, "archive has a file where a directory is", "")
 	}
-	at, err := mountOf(p.dest.fd, name)
-	if err == nil && at != mounted {
+	oldMount, err := mountOf(p.dest.fd, name)
+	if err == nil && oldMount != mounted {
 		return &Error{Path: target, Reason: "in use by the system", Remedy: "it is a mount point", Kind: ErrBusy}
 	}
 	me := uint32(unix.Geteuid())
@@ -290,7 +290,7 @@ func mountOf(dir int, name string) (mount, error) {
 	return m, nil
 }
 
-// move moves everything. A directory that the destination does not have moves with its
+// move moves all entries. A directory that the destination does not have moves with its
 // content.
 func (m *merger) move(p pair) error {
 	for {
@@ -339,7 +339,7 @@ func (m *merger) moveOne(p pair, name string) error {
 // interfered returns the error for a move that failed after dryRun.
 func (m *merger) interfered(target string, err error) error {
 	if m.moved == 0 {
-		return at(target, err)
+		return withPath(target, err)
 	}
 	problem, _, kind := m.x.fs.explain(err)
 	return &Error{

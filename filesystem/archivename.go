@@ -50,13 +50,13 @@ func refused(entry, problem, remedy string) error {
 	return newError(ErrArchive, entry, problem, remedy)
 }
 
-// conflict is the error for an existing file in the place of an entry.
+// conflict returns the error for an existing file in the place of an entry.
 func conflict(path, problem, remedy string) error {
 	return newError(fs.ErrExist, path, problem, remedy)
 }
 
-// checkTarget returns an error if a symbolic link can never have a text. checkLinks checks where
-// links lead.
+// checkTarget returns an error for a target that no symbolic link may have. checkLinks checks
+// where links lead.
 func checkTarget(entry, target string) error {
 	switch {
 	case target == "":
@@ -83,20 +83,20 @@ var (
 // maxSteps bounds the names on one path.
 const maxSteps = 1024
 
-// spot is the place where a path leads.
+// spot is the result of following a path.
 type spot struct {
 	parts   []string // from the destination, without symbolic links
 	node    node
 	missing bool
 }
 
-// follow follows a path from the directory at like the kernel, with the destination as the
+// follow resolves a path from the directory base like the kernel, with the destination as the
 // top. Entries of the archive (the first view) hide existing ones (the second view).
 //
 // A path may continue with names after a name that does not exist, but not with "..", because
 // a link may be made there later.
-func (x *extraction) follow(at []string, path string, views ...folder) (spot, error) {
-	s := spot{parts: slices.Clone(at), node: node{mode: fs.ModeDir}}
+func (x *extraction) follow(base []string, path string, views ...folder) (spot, error) {
+	s := spot{parts: slices.Clone(base), node: node{mode: fs.ModeDir}}
 	todo := strings.Split(path, "/")
 	links, steps := 0, 0
 	for len(todo) > 0 {
@@ -142,7 +142,7 @@ func (x *extraction) follow(at []string, path string, views ...folder) (spot, er
 	return s, nil
 }
 
-// step goes to a name in the directory, and returns the view that has it.
+// step appends a name to the path, and returns the view that has the entry.
 func (s *spot) step(name string, views []folder) (folder, error) {
 	s.parts = append(s.parts, name)
 	for _, view := range views {

@@ -67,7 +67,7 @@ type stage struct {
 	name string
 }
 
-// openStage makes a staging directory. It is locked while it is in use, see sweep.
+// openStage makes a staging directory. It is locked while it is in use: see sweep.
 func openStage(dest folder) (s stage, err error) {
 	s = stage{dest: dest, name: hiddenName(tempSuffix)}
 	if err := dest.mkdir(s.name, 0o700); err != nil {
@@ -141,7 +141,7 @@ func (x *extraction) down(l level, name string) (level, error) {
 		switch {
 		case err == unix.ENOENT:
 		case err != nil:
-			return level{}, at(x.inPlace(next.path), err)
+			return level{}, withPath(x.inPlace(next.path), err)
 		case n.isLink():
 			return x.downLink(next.path)
 		case !n.isDir():
@@ -163,7 +163,7 @@ func (x *extraction) down(l level, name string) (level, error) {
 	if next.merges {
 		if next.dest, err = l.dest.folder(name, folderHold); err != nil {
 			next.stage.close()
-			return level{}, at(x.inPlace(next.path), err)
+			return level{}, withPath(x.inPlace(next.path), err)
 		}
 	}
 	return next, nil

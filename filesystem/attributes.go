@@ -12,7 +12,7 @@ func (w *writer) copyOld(file *os.File) {
 	old := w.target.old
 	if w.target.exists {
 		if n, err := nodeOfFile(file); err == nil && (n.uid != old.uid || n.gid != old.gid) {
-			own(file, old)
+			copyOwner(file, old)
 		}
 		if source, err := w.target.dir.open(w.target.name, unix.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
 			copyAttributes(file, source, describesContent)
@@ -24,8 +24,8 @@ func (w *writer) copyOld(file *os.File) {
 	}
 }
 
-// own sets owner and group of a file, or the group alone.
-func own(file *os.File, like node) {
+// copyOwner sets owner and group of a file, or the group alone.
+func copyOwner(file *os.File, like node) {
 	if file.Chown(int(like.uid), int(like.gid)) != nil {
 		_ = file.Chown(-1, int(like.gid))
 	}

@@ -17,7 +17,7 @@ func copyTree(from folder, name string, to folder, newName string, alive aliveFu
 	}
 	n, err := from.stat(name)
 	if err != nil {
-		return at(from.child(name), err)
+		return withPath(from.child(name), err)
 	}
 	if from.isMountPoint(name) {
 		return &Error{
@@ -35,7 +35,7 @@ func copyTree(from folder, name string, to folder, newName string, alive aliveFu
 	default:
 		err = copySpecial(to, newName, n)
 	}
-	return at(from.child(name), err)
+	return withPath(from.child(name), err)
 }
 
 func copyFile(from folder, name string, to folder, newName string, alive aliveFunc) error {
@@ -53,7 +53,7 @@ func copyFile(from folder, name string, to folder, newName string, alive aliveFu
 	}
 	file, err := to.open(newName, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o600)
 	if err != nil {
-		return at(to.path, err)
+		return withPath(to.path, err)
 	}
 	defer file.Close()
 	if err := copyData(file, source, n.size, alive); err != nil {
@@ -63,7 +63,7 @@ func copyFile(from folder, name string, to folder, newName string, alive aliveFu
 	if now, err := nodeOfFile(source); err != nil || now.size != n.size || !now.modified.Equal(n.modified) {
 		return &Error{Path: from.child(name), Reason: "file was changed while it was copied", Remedy: "try again", Kind: ErrChanged}
 	}
-	if err := takeAfter(file, source, n); err != nil {
+	if err := copyMetadata(file, source, n); err != nil {
 		return err
 	}
 	if err := file.Close(); err != nil {
@@ -77,9 +77,9 @@ func copyData(file, source *os.File, size int64, alive aliveFunc) error {
 	for end := int64(0); end < size; {
 		start, err := source.Seek(end, unix.SEEK_DATA)
 		switch {
-		case errors.Is(err, unix.ENXIO): // nothing but a hole is left
+		case errors.Is(err, unix.ENXIO): // the rest is a hole
 			return file.Truncate(size)
-		case err != nil: // this file system does not tell
+		case err != nil: // this file system does not support SEEK_DATA
 			start, end = end, size
 		default:
 			if end, err = source.Seek(start, unix.SEEK_HOLE); err != nil {
@@ -97,7 +97,7 @@ func copyData(file, source *os.File, size int64, alive aliveFunc) error {
 			return err
 		}
 		if n < end-start {
-			break // it was shortened
+			break // the source was shortened
 		}
 	}
 	return file.Truncate(size)
@@ -114,11 +114,11 @@ func copyFolder(from folder, name string, to folder, newName string, alive alive
 		return err
 	}
 	if err := to.mkdir(newName, 0o700); err != nil {
-		return at(to.path, err)
+		return withPath(to.path, err)
 	}
 	dir, err := to.ownFolder(newName)
 	if err != nil {
-		return at(to.path, err)
+		return withPath(to.path, err)
 	}
 	defer dir.close()
 	_ = unix.Flock(dir.fd, unix.LOCK_EX|unix.LOCK_NB) // see sweep
@@ -126,7 +126,7 @@ func copyFolder(from folder, name string, to folder, newName string, alive alive
 	if err != nil {
 		return err
 	}
-	if err := takeAfter(dir.file, source.file, n); err != nil {
+	if err := copyMetadata(dir.file, source.file, n); err != nil {
 		return err
 	}
 	return setTimes(to, newName, n)
@@ -138,7 +138,7 @@ func copyLink(from folder, name string, to folder, newName string, n node) error
 		return err
 	}
 	if err := unix.Symlinkat(target, to.fd, newName); err != nil {
-		return at(to.path, err)
+		return withPath(to.path, err)
 	}
 	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
 	return setTimes(to, newName, n)
@@ -147,14 +147,14 @@ func copyLink(from folder, name string, to folder, newName string, n node) error
 // copySpecial copies a FIFO, a socket or a device.
 func copySpecial(to folder, newName string, n node) error {
 	if err := unix.Mknodat(to.fd, newName, n.raw&(unix.S_IFMT|0o777), int(n.number)); err != nil {
-		return at(to.path, err)
+		return withPath(to.path, err)
 	}
 	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
 	return setTimes(to, newName, n)
 }
 
-// takeAfter copies attributes, owner and mode.
-func takeAfter(file, source *os.File, n node) error {
+// copyMetadata copies attributes, owner and mode.
+func copyMetadata(file, source *os.File, n node) error {
 	copyAttributes(file, source, func(string) bool { return true })
 	mode := n.mode.Perm() | n.mode&fs.ModeSticky
 	if file.Chown(int(n.uid), int(n.gid)) == nil {

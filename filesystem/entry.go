@@ -22,7 +22,7 @@ type Entry struct {
 	Name     string // the last element of Path; can have any byte except "/" and NUL
 	Path     string // absolute
 	Type     Type
-	Size     int64 // in bytes; for a directory, a number of the system
+	Size     int64 // in bytes; for a directory, what the file system reports
 	Modified time.Time
 	Mode     fs.FileMode // has the kind: link, FIFO, socket, device, ...
 	Link     bool        // Path itself is a symbolic link
@@ -68,7 +68,7 @@ func nodeOfInfo(info fs.FileInfo) node {
 // the target of a link does not exist, and ErrOutside if a link leads out of the roots.
 func (f *FS) Stat(name string) (Entry, error) { return f.describe("stat", name, true) }
 
-// Lstat describes a file or symbolic link, also a link that leads nowhere. The error is
+// Lstat describes a file or symbolic link, also a dangling one. The error is
 // fs.ErrNotExist if the path does not exist.
 func (f *FS) Lstat(name string) (Entry, error) { return f.describe("lstat", name, false) }
 

@@ -104,8 +104,8 @@ func (e *Error) Unwrap() []error {
 	return causes
 }
 
-// at adds a path to an error that has none. The exported method completes it with fail.
-func at(path string, err error) error {
+// withPath adds a path to an error that has none. The exported method completes it with fail.
+func withPath(path string, err error) error {
 	if err == nil {
 		return nil
 	}

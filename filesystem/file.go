@@ -22,7 +22,7 @@ type File struct {
 // OpenFile opens a regular file for reading, and follows symbolic links. The error is
 // ErrNotFile for FIFOs, sockets, devices and directories, which OpenFile does not open.
 //
-// OpenFile reads files of /proc, /sys and the like, whose size the system does not know, into
+// OpenFile reads files of /proc, /sys and the like, whose size the system does not report, into
 // memory. It reads for at most 3 seconds. The error is ErrTooLarge for more than 16 MiB, and
 // ErrEndless for a file that waits for events, such as /proc/kmsg, or has no end after that
 // time.
@@ -47,7 +47,8 @@ func (f *FS) OpenFile(name string) (opened *File, err error) {
 	return opened, err
 }
 
-// newFile makes a File of an open file, which it owns unless it fails.
+// newFile makes a File of an open file, which the File closes. After an error the caller
+// closes it.
 func newFile(name string, file *os.File) (*File, error) {
 	n, err := nodeOfFile(file)
 	if err != nil {

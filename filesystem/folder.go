@@ -31,7 +31,7 @@ const (
 func openFolder(p place, flag int) (folder, error) {
 	file, err := p.tree.OpenFile(p.name, flag, 0)
 	if err != nil {
-		return folder{}, at(p.path, err)
+		return folder{}, withPath(p.path, err)
 	}
 	return newFolder(file, p.path), nil
 }
@@ -90,16 +90,16 @@ func (d folder) ownFolder(name string) (folder, error) {
 	if err != nil {
 		return folder{}, err
 	}
-	if err := own.take(); err != nil {
+	if err := own.takeOwnership(); err != nil {
 		own.close()
 		return folder{}, err
 	}
 	return own, nil
 }
 
-// take makes this user the owner of an empty directory. Root also takes a directory of a file
+// takeOwnership makes this user the owner of an empty directory. Root also takes a directory of a file
 // system without owners and modes.
-func (d folder) take() error {
+func (d folder) takeOwnership() error {
 	n, err := d.self()
 	if me := unix.Geteuid(); err == nil && int(n.uid) != me {
 		if err = d.file.Chown(me, -1); me == 0 {

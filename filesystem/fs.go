@@ -83,14 +83,14 @@ type shared struct {
 	now      func() time.Time
 	closing  chan struct{}
 
-	// commit is locked for reading while a file gets its name, and for writing while that
-	// depends on the file that has the name.
+	// commit is locked for reading while a file gets its name. It is locked for writing if
+	// that depends on the file that has the name, as with WriteOptions.IfMatch.
 	commit sync.RWMutex
 
 	mu       sync.Mutex
 	closed   bool
-	calls    sync.WaitGroup // Add is called with mu
-	swept    map[fileID]time.Time
+	calls    sync.WaitGroup       // Add is called with mu
+	swept    map[fileID]time.Time // the last sweep of directories
 	contents map[fileID]*contentLock
 }
 
@@ -123,7 +123,7 @@ func Open(config Config) (*FS, error) {
 func (f *FS) open() (err error) {
 	for _, r := range f.config.Roots {
 		if err := f.openRoot(r); err != nil {
-			return at(r.Path, err)
+			return withPath(r.Path, err)
 		}
 	}
 	if len(f.roots) == 0 {
@@ -132,13 +132,13 @@ func (f *FS) open() (err error) {
 	for i, r := range f.roots {
 		info, err := r.tree.Stat(".")
 		if err != nil {
-			return at(r.path, err)
+			return withPath(r.path, err)
 		}
 		f.roots[i].node = nodeOfInfo(info)
 	}
 	f.home, err = f.findHome()
 	f.base = f.home
-	return at(f.config.Home, err)
+	return withPath(f.config.Home, err)
 }
 
 func (f *FS) openRoot(r Root) error {
@@ -243,7 +243,7 @@ func (f *FS) closeRoots() {
 	}
 }
 
-// call does an operation on a path, which locate finds. It keeps the FS open meanwhile, and
+// call finds a path with locate and calls do with it. It keeps the FS open meanwhile, and
 // returns an *Error.
 func (f *FS) call(op, name string, locate func(string) (place, error), do func(p place) error) error {
 	if err := f.enter(); err != nil {
@@ -286,5 +286,5 @@ func (f *FS) alive(ctx context.Context) aliveFunc {
 	}
 }
 
-// uninterrupted is for operations that must be completed.
+// uninterrupted is an aliveFunc for operations that must be completed.
 func uninterrupted() error { return nil }

@@ -17,11 +17,11 @@ type ListOptions struct {
 	// links to directories are not followed.
 	Recursive bool
 	// Depth bounds the levels of a recursive listing. One is the directory itself. Zero
-	// means Config.MaxDepth, which is also the limit.
+	// means Config.MaxDepth, which is also the maximum.
 	Depth int
-	// Limit bounds the entries. Zero means Config.MaxEntries, which is also the limit.
+	// Limit bounds the entries. Zero means Config.MaxEntries, which is also the maximum.
 	Limit int
-	// After is Listing.Next of the page before. Empty means from the beginning.
+	// After is Listing.Next of the previous page. Empty means from the beginning.
 	After string
 }
 
@@ -104,7 +104,7 @@ func (l *lister) list(dir folder, after string, depth int) error {
 	room := func() int { return min(l.limit-len(l.listing.Entries), l.batch-1) + 1 }
 	for e, err := range entriesFrom(dir, name, room, l.alive) {
 		if err != nil {
-			return at(dir.path, err)
+			return withPath(dir.path, err)
 		}
 		if err := l.add(dir, e.Name(), depth); err != nil {
 			return err
@@ -133,7 +133,8 @@ func (l *lister) add(dir folder, name string, depth int) error {
 	return nil
 }
 
-// describeIn describes an entry of a folder. It fails only if there is none.
+// describeIn describes an entry of a folder. It returns an error only if there is no such
+// entry.
 func describeIn(dir folder, name string) (Entry, error) {
 	n, err := dir.stat(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -31,12 +31,12 @@ type MoveOptions struct {
 // system permits it, owners are kept. Hard links become separate files. The context can end
 // the copy, but no later step.
 //
-// If everything is in place and only a removal fails, the error says so and names the rest.
+// If the move is complete and only a removal fails, the error says so and names the rest.
 func (f *FS) Move(ctx context.Context, from, to string, options MoveOptions) error {
 	return f.call("move", from, f.locateEntry, func(source place) error {
 		target, err := f.locateEntry(to)
 		if err != nil {
-			return at(to, err)
+			return withPath(to, err)
 		}
 		m := mover{fs: f, options: options, alive: f.alive(ctx), source: source, target: target}
 		defer m.close()
@@ -76,7 +76,7 @@ func (m *mover) open() (err error) {
 		return err
 	}
 	if m.node, err = m.from.stat(m.fromName); err != nil {
-		return at(m.source.path, err)
+		return withPath(m.source.path, err)
 	}
 	if err := m.fs.mayMove(m.source, m.node); err != nil {
 		return err
@@ -117,19 +117,19 @@ func (m *mover) move() error {
 				return m.copy(nil)
 			}
 		case err != nil:
-			return at(m.target.path, err)
+			return withPath(m.target.path, err)
 		default:
 			return m.moveOnto(old)
 		}
 		switch err {
 		case unix.EEXIST:
 		case unix.ENOENT: // it has just been removed
-			return at(m.source.path, err)
+			return withPath(m.source.path, err)
 		default:
-			return at(m.target.path, err)
+			return withPath(m.target.path, err)
 		}
 	}
-	return at(m.target.path, unix.EEXIST)
+	return withPath(m.target.path, unix.EEXIST)
 }
 
 func (m *mover) moveOnto(old node) error {
@@ -152,24 +152,24 @@ func (m *mover) moveOnto(old node) error {
 	}
 	if old.is(m.node) && !old.isDir() {
 		// rename(2) does nothing for two names of one file.
-		return at(m.source.path, m.from.unlink(m.fromName))
+		return withPath(m.source.path, m.from.unlink(m.fromName))
 	}
 	err := replace(m.from, m.fromName, m.node, m.to, m.toName, old)
 	if err == unix.EXDEV {
 		return m.copy(&old)
 	}
-	return at(m.target.path, err)
+	return withPath(m.target.path, err)
 }
 
 // sameName reports whether source and destination are the same entry of a directory.
 func (m *mover) sameName() (bool, error) {
 	from, err := m.from.self()
 	if err != nil {
-		return false, at(m.from.path, err)
+		return false, withPath(m.from.path, err)
 	}
 	to, err := m.to.self()
 	if err != nil {
-		return false, at(m.to.path, err)
+		return false, withPath(m.to.path, err)
 	}
 	return from.is(to) && m.fromName == m.toName, nil
 }
@@ -184,7 +184,7 @@ func (m *mover) copy(old *node) error {
 	}
 	if err != nil {
 		discard()
-		return at(m.target.path, err)
+		return withPath(m.target.path, err)
 	}
 	// The source is renamed first, which needs the same rights as removing it, so a
 	// failure changes nothing.
@@ -193,7 +193,7 @@ func (m *mover) copy(old *node) error {
 		aside = m.fromName // a directory of an overlay's lower layer cannot be renamed at all
 	} else if err != nil {
 		discard()
-		return at(m.source.path, err)
+		return withPath(m.source.path, err)
 	}
 	if old == nil {
 		err = renameNew(m.to, temp, m.to, m.toName)
@@ -203,7 +203,7 @@ func (m *mover) copy(old *node) error {
 	if left := (*leftError)(nil); err != nil && !errors.As(err, &left) {
 		_ = m.from.rename(aside, m.from, m.fromName, 0)
 		discard()
-		return at(m.target.path, err)
+		return withPath(m.target.path, err)
 	}
 	m.to.sync()
 	if removing := removeEntry(m.from, aside, uninterrupted); removing != nil {

@@ -43,7 +43,7 @@ func receive(file *os.File, r io.Reader, disk bool, alive aliveFunc) (int64, err
 			begun = total
 		}
 		switch {
-		case err == io.EOF: // a wrapped one means something else
+		case err == io.EOF: // a wrapped io.EOF is an error
 			return total, nil
 		case err != nil:
 			return total, endedAfter(total, err)
@@ -60,7 +60,7 @@ func syncFile(file *os.File) error {
 	return err
 }
 
-// endedAfter is the error for content whose reader failed.
+// endedAfter returns the error for content whose reader failed.
 func endedAfter(n int64, err error) error {
 	return &Error{Reason: fmt.Sprintf("content ended after %d bytes: %v", n, err), Err: err}
 }

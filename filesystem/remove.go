@@ -31,7 +31,7 @@ func (f *FS) Mkdir(name string) error {
 // ErrRoot for a root, "/", and a directory that contains a root. It is ErrBusy for a mount
 // point, and the mounted files stay.
 //
-// What was removed before an error stays removed.
+// Entries that were removed before an error stay removed.
 func (f *FS) Remove(ctx context.Context, name string, recursive bool) error {
 	return f.call("remove", name, f.locateEntry, func(p place) error {
 		dir, base, err := openParent(p)
@@ -77,7 +77,7 @@ func (f *FS) mayMove(p place, n node) error {
 func removeEntry(dir folder, name string, alive aliveFunc) error {
 	err := removetree.RemoveIn(dir.file, name, alive)
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		return at(dir.child(failed.Path), failed.Err)
+		return withPath(dir.child(failed.Path), failed.Err)
 	}
 	return err
 }

@@ -18,14 +18,14 @@ func renameNew(from folder, name string, to folder, newName string) error {
 	return err
 }
 
-// linkNew is renameNew without the help of renameat2(2).
+// linkNew is like renameNew, without renameat2(2).
 func linkNew(from folder, name string, to folder, newName string) error {
 	if err := unix.Linkat(from.fd, name, to.fd, newName, 0); err == nil {
 		return from.unlink(name)
 	} else if err == unix.EEXIST || err == unix.EXDEV {
 		return err
 	}
-	// Directories have no hard links, and neither have simple file systems.
+	// Directories cannot have hard links, and some file systems have none.
 	if _, err := to.stat(newName); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			err = unix.EEXIST
@@ -56,7 +56,7 @@ func replace(from folder, name string, n node, to folder, newName string, old no
 	return removeReplaced(from, aside)
 }
 
-// replaceAside is replace where names cannot be exchanged.
+// replaceAside is like replace, for file systems that cannot exchange names.
 func replaceAside(from folder, name string, to folder, newName string) error {
 	aside := hiddenName(asideSuffix)
 	if err := to.rename(newName, to, aside, 0); err != nil {
@@ -82,7 +82,7 @@ type leftError struct{ err error }
 func (e *leftError) Error() string { return e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// leftOver is the error of a move that is complete except for a removal, which err names.
+// leftOver returns the error of a move that is complete except for a removal, which err names.
 func leftOver(problem string, err error) error {
 	e := &Error{Reason: problem, Err: &leftError{err}}
 	if inner := (*Error)(nil); errors.As(err, &inner) {

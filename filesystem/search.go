@@ -144,7 +144,7 @@ const (
 	maxAlternatives = 1024
 )
 
-// setGlob checks a glob, and finds the directories with which all matches begin.
+// setGlob checks a glob, and sets s.prefix to the directories with which all matches begin.
 func (s *search) setGlob(glob string) error {
 	glob = strings.TrimPrefix(glob, "./")
 	names := strings.Split(glob, "/")
@@ -191,8 +191,8 @@ func literalNames(glob string) []string {
 	return names
 }
 
-// alternatives returns an upper bound of the texts that the braces of a glob stand for.
-// Matching tries them all.
+// alternatives returns an upper bound of the number of texts that the braces of a glob stand
+// for. Matching tries all of them.
 func alternatives(glob string) int {
 	product := 1
 	var open []int // the alternatives of each open brace
@@ -327,7 +327,7 @@ func (s *search) count() error {
 	return s.check()
 }
 
-// check returns an error if the search must end. All scans call it.
+// check returns an error if the search must end. Concurrent scans call it.
 func (s *search) check() error {
 	if time.Now().After(s.deadline) {
 		return limitError(LimitTime)
@@ -335,7 +335,7 @@ func (s *search) check() error {
 	return s.alive()
 }
 
-// wants reports whether an entry can match by its name and type.
+// wants reports whether the name and type of an entry match.
 func (s *search) wants(rel string, directory bool) bool {
 	switch {
 	case directory && (s.options.Type == TypeFile || s.finder != nil), !directory && s.options.Type == TypeDirectory:

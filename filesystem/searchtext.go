@@ -188,7 +188,7 @@ var lowerASCII = func() (table [256]byte) {
 type scan struct {
 	search  *search
 	name    string // in its directory
-	most    int    // lines
+	most    int    // limit of lines
 	lines   []Line
 	bytes   int64
 	outcome outcome
@@ -196,7 +196,7 @@ type scan struct {
 
 	number int  // of the line in which the next part begins
 	begun  int  // characters of that line in earlier parts
-	found  bool // that line is in lines
+	found  bool // lines has that line
 }
 
 // outcome is the result of a scan.
@@ -207,7 +207,7 @@ const (
 	scannedBinary
 	scannedTooLarge
 	scannedUnreadable
-	scannedGone // or not a regular file any more
+	scannedGone // removed, no longer a regular file, or not searched
 )
 
 // run searches the file for at most a number of lines.
@@ -264,7 +264,7 @@ func (c *scan) read(file io.Reader, buffer, lower []byte) (outcome, error) {
 			return scannedUnreadable, nil
 		case last || enough:
 			return scanned, nil
-		case c.bytes > c.search.options.MaxFileSize: // it grows
+		case c.bytes > c.search.options.MaxFileSize: // the file grows
 			return scannedTooLarge, nil
 		}
 		if err := c.search.check(); err != nil {
@@ -289,7 +289,7 @@ func (c *scan) part(b, lower []byte) bool {
 	} else {
 		lower = b
 	}
-	counted := 0 // line breaks before it were counted
+	counted := 0 // line breaks before this offset were counted
 	for from := 0; from < len(b); {
 		at := finder.find(b[from:], lower[from:])
 		if at < 0 {

@@ -95,7 +95,7 @@ func (f *FS) makeParent(p place) (folder, string, error) {
 	parent := p.parent()
 	existing := parent.nearest()
 	if err := parent.tree.MkdirAll(parent.name, 0o777); err != nil {
-		return folder{}, "", at(parent.path, err)
+		return folder{}, "", withPath(parent.path, err)
 	}
 	// A new directory is on the disk when the directory above it is synced.
 	for at := parent; at.name != existing.name; {
@@ -122,8 +122,8 @@ func (p place) nearest() place {
 // isBelow reports whether the folder is a directory or below it. It may look above a root.
 func (d folder) isBelow(top node) bool {
 	for dir := d; ; {
-		here, err := dir.self()
-		if err != nil || here.is(top) {
+		self, err := dir.self()
+		if err != nil || self.is(top) {
 			return err == nil
 		}
 		above, err := dir.folder("..", folderHold)
@@ -131,8 +131,8 @@ func (d folder) isBelow(top node) bool {
 			return false
 		}
 		defer above.close()
-		if n, err := above.self(); err != nil || n.is(here) {
-			return false // the top of everything
+		if n, err := above.self(); err != nil || n.is(self) {
+			return false // "/", which is its own parent
 		}
 		dir = above
 	}
@@ -158,12 +158,12 @@ func (f *FS) newSpool() (*temporary, error) {
 	defer dir.close()
 	temp, err := f.newTemporary(dir, 0o600)
 	if err != nil {
-		return nil, at(dir.path, err)
+		return nil, withPath(dir.path, err)
 	}
 	if temp.name != "" {
 		if err := dir.unlink(temp.name); err != nil {
 			temp.file.Close()
-			return nil, at(dir.path, err)
+			return nil, withPath(dir.path, err)
 		}
 		temp.name = ""
 	}

@@ -59,7 +59,7 @@ func (f *FS) newTemporary(dir folder, perm uint32) (*temporary, error) {
 	return &temporary{dir: dir, file: file, name: name}, nil
 }
 
-// discard removes a file that has not got its name. It may also be called after publish.
+// discard closes the file, and removes it if it was not published.
 func (t *temporary) discard() {
 	if t.name != "" {
 		_ = t.dir.unlink(t.name)
@@ -67,7 +67,8 @@ func (t *temporary) discard() {
 	t.file.Close()
 }
 
-// publish gives the file its name. If the name exists, it replaces the entry or returns EEXIST.
+// publish gives the file its name. If the name exists, publish replaces the entry if replace
+// is set, and returns EEXIST otherwise.
 func (t *temporary) publish(name string, replace bool) error {
 	if t.name == "" {
 		err := t.link(name)
@@ -92,8 +93,8 @@ func (t *temporary) publish(name string, replace bool) error {
 	return err
 }
 
-// link gives a nameless file a new name, as open(2) describes. The other way needs a
-// capability.
+// link gives a nameless file a name through /proc, as open(2) describes. linkat(2) with
+// AT_EMPTY_PATH would need a capability.
 func (t *temporary) link(name string) error {
 	return unix.Linkat(unix.AT_FDCWD, descriptorPath(t.file), t.dir.fd, name, unix.AT_SYMLINK_FOLLOW)
 }

@@ -7,7 +7,7 @@ import (
 
 // tree is a file tree. Names are relative, cleaned and separated by slashes; "." is the top.
 //
-// It has two forms. An *os.Root never lets a name lead out of it, even if another program
+// There are two implementations. An *os.Root never lets a name lead out of it, even if another program
 // exchanges directories meanwhile. It also rejects absolute symbolic links, of which a normal
 // system has many. So the whole file system is a [wholeTree], which uses package os.
 type tree interface {
@@ -26,7 +26,7 @@ var (
 	_ tree = wholeTree{}
 )
 
-// wholeTree is everything below "/".
+// wholeTree is the whole file system.
 type wholeTree struct{}
 
 func (wholeTree) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {

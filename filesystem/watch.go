@@ -130,7 +130,7 @@ func (w *Watch) Close() error {
 	return nil
 }
 
-// watcher is the goroutine of a Watch. It owns the fields.
+// watcher is the state of a Watch. Only its goroutine uses it.
 type watcher struct {
 	fs      *FS
 	place   place
@@ -156,8 +156,8 @@ func (r *watcher) run() error {
 	defer func() { r.folders.close() }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	look := time.NewTicker(checkInterval)
-	defer look.Stop()
+	checks := time.NewTicker(checkInterval)
+	defer checks.Stop()
 	for {
 		var notice chan<- Event
 		if r.dropped > 0 {
@@ -175,7 +175,7 @@ func (r *watcher) run() error {
 		case err = <-r.folders.failed:
 		case <-timer.C:
 			r.flush(time.Now())
-		case <-look.C:
+		case <-checks.C:
 			err = r.check()
 		case notice <- r.droppedEvent():
 			r.dropped = 0

@@ -16,7 +16,7 @@ import (
 
 // watchSet is a set of watched directories.
 //
-// fsnotify takes paths, which may lead elsewhere when it follows them. So each directory is
+// fsnotify takes paths, which may lead to another directory when it opens them. So each directory is
 // opened and fsnotify gets the path of the descriptor in /proc, which leads to the open
 // directory. The descriptor number differs for each directory. The descriptor is closed
 // immediately after that: inotify keeps the directory itself, and an open descriptor would
@@ -115,7 +115,7 @@ func (s *watchSet) add(d folder, name string) (added bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, at(d.path, err)
+		return false, withPath(d.path, err)
 	}
 	s.byPath[watchPath] = name
 	s.byName[name] = watched{path: watchPath, node: n}
@@ -212,11 +212,11 @@ func (r *watcher) addTop() error {
 	return r.addBelow(top, "", false)
 }
 
-// addBelow watches the directories below a directory. If tell is set, each entry has an
+// addBelow watches the directories below a directory. If emit is set, each entry has an
 // EventCreated.
-func (r *watcher) addBelow(d folder, name string, tell bool) error {
+func (r *watcher) addBelow(d folder, name string, emit bool) error {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
-		return at(d.path, err)
+		return withPath(d.path, err)
 	}
 	inSystem := pseudo(d.file)
 	for more := true; more; {
@@ -227,12 +227,12 @@ func (r *watcher) addBelow(d folder, name string, tell bool) error {
 				continue
 			}
 			child := path.Join(name, e.Name())
-			if tell {
-				r.know(child)
+			if emit {
+				r.remember(child)
 				r.emit(Event{Type: EventCreated, Path: r.path(child), Directory: e.IsDir()})
 			}
 			if e.IsDir() {
-				if err := r.addFolder(d, e.Name(), child, inSystem, tell); err != nil {
+				if err := r.addFolder(d, e.Name(), child, inSystem, emit); err != nil {
 					return err
 				}
 			}
@@ -242,7 +242,7 @@ func (r *watcher) addBelow(d folder, name string, tell bool) error {
 }
 
 // addFolder watches a directory in another one, and the directories below it.
-func (r *watcher) addFolder(d folder, base, name string, inSystem, tell bool) error {
+func (r *watcher) addFolder(d folder, base, name string, inSystem, emit bool) error {
 	sub, err := d.folder(base, folderRead)
 	if err != nil {
 		r.fs.logger.Debug("directory is not watched", "path", r.path(name), "err", err)
@@ -256,12 +256,12 @@ func (r *watcher) addFolder(d folder, base, name string, inSystem, tell bool) er
 	if err != nil || !added {
 		return err
 	}
-	return r.addBelow(sub, name, tell)
+	return r.addBelow(sub, name, emit)
 }
 
-// know notes an entry that was found before its event arrived. Beyond a limit, such an entry
-// may have two EventCreated.
-func (r *watcher) know(name string) {
+// remember records an entry that was found before its event arrived. Beyond a limit, such an
+// entry may have two EventCreated.
+func (r *watcher) remember(name string) {
 	const most = 4096
 	if len(r.known) >= most {
 		clear(r.known)
@@ -273,7 +273,7 @@ func (r *watcher) handle(e fsnotify.Event) error {
 	dir, base, ok := r.folders.name(e)
 	switch {
 	case !ok:
-		return nil // the directory is not watched any more
+		return nil // the directory is no longer watched
 	case base == "" && dir != "":
 		return nil // the directory above has an event, too
 	case base == "":
@@ -288,9 +288,9 @@ func (r *watcher) handle(e fsnotify.Event) error {
 	case e.Has(fsnotify.Create):
 		return r.created(dir, base, name)
 	case e.Has(fsnotify.Remove):
-		r.gone(name, EventRemoved)
+		r.removed(name, EventRemoved)
 	case e.Has(fsnotify.Rename):
-		r.gone(name, EventRenamed)
+		r.removed(name, EventRenamed)
 	case e.Has(fsnotify.Write), e.Has(fsnotify.Chmod):
 		r.changed(name)
 	}
@@ -317,7 +317,7 @@ func (r *watcher) handleTop(e fsnotify.Event, changed bool) error {
 func (r *watcher) created(dir, base, name string) error {
 	n, err := r.stat(name)
 	directory := err == nil && n.isDir()
-	if _, ok := r.known[name]; ok { // it has had its EventCreated
+	if _, ok := r.known[name]; ok { // addBelow has sent its EventCreated
 		delete(r.known, name)
 		r.changed(name)
 	} else {
@@ -339,8 +339,8 @@ func (r *watcher) created(dir, base, name string) error {
 	return err
 }
 
-// gone handles the removal or renaming of an entry.
-func (r *watcher) gone(name string, as EventType) {
+// removed handles the removal or renaming of an entry.
+func (r *watcher) removed(name string, as EventType) {
 	_, directory := r.folders.byName[name]
 	if directory {
 		r.folders.forget(name)
@@ -400,7 +400,7 @@ func (r *watcher) check() error {
 	n, err := r.stat("")
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-	case err == nil && r.file == "" && (!n.is(r.top) || n.links == 0): // a root that was removed is open still
+	case err == nil && r.file == "" && (!n.is(r.top) || n.links == 0): // a removed root stays open
 	default:
 		return nil
 	}

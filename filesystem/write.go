@@ -32,20 +32,20 @@ type WriteOptions struct {
 // Write writes the content of r to a file and returns the number of bytes.
 //
 // The content is received into a temporary file in the same directory, which then gets the
-// name in one step. So readers of the file see the old content or the new. The old content
-// stays if r fails, the context ends, the disk is full or the machine fails.
+// name in one step. So readers of the file see either the old or the new content. The old
+// content stays if r fails, the context ends, the disk is full or the machine fails.
 //
-// Missing directories above the file are made, and stay if the write fails. Through a symbolic
-// link its target is written, or made if it does not exist. The error is ErrNotFile if the path
+// Missing directories above the file are made, and stay if the write fails. A write to a
+// symbolic link writes its target, or makes it if it does not exist. The error is ErrNotFile if the path
 // is not a regular file. Permission bits, the access control list, extended user attributes
 // and, where the system permits it, owner and group of an old file are kept. Its setuid and
 // setgid bits are dropped. Programs that have the old file open, and other names of it, keep
 // the old file.
 //
-// Where a name cannot be given, the content is received completely, in Config.TempDir if
+// If the new file cannot get the name, the content is received completely, in Config.TempDir if
 // necessary, and copied over the old content. Examples are a file that is a mount point, such
 // as /etc/hosts in containers, and a directory that is not writable. Only a failure during the
-// copy can leave a mixture; its space on the disk is reserved before.
+// copy can leave a mixture of both contents. The space on the disk is reserved before the copy.
 //
 // With Append the content is also received completely before the file changes, and a failed
 // append is undone.
@@ -103,7 +103,7 @@ func (w *writer) replace(r io.Reader) (int64, error) {
 	t := w.target
 	perm := uint32(0o666)
 	if t.exists || w.options.Mode != 0 {
-		perm = 0o600 // until the content is whole
+		perm = 0o600 // until the content is complete
 	}
 	temp, err := w.fs.newTemporary(t.dir, perm)
 	switch {
@@ -219,7 +219,7 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 		return err
 	}
 	if mode := w.mode(); mode != old.mode.Perm() || old.mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		_ = file.Chmod(mode) // the system drops setuid for all but root
+		_ = file.Chmod(mode) // the system drops setuid, except for root
 	}
 	if w.options.NoSync {
 		return nil
@@ -227,7 +227,7 @@ func (w *writer) overwrite(content io.ReadSeeker, size int64) error {
 	return syncFile(file)
 }
 
-// severalNames is the error for a file that may have a name outside of the root, too.
+// severalNames returns the error for a file that may also have a name outside of the root.
 func severalNames() error {
 	return newError(fs.ErrPermission, "", "file has several names (hard links), and its directory allows no replacing it", "")
 }
