@@ -21,7 +21,7 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// makeTree makes a directory with all that an archive can hold.
+// makeTree makes a directory with all kinds of entries that an archive can hold.
 func makeTree(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -43,11 +43,11 @@ func makeTree(tb testing.TB) string {
 	return dir
 }
 
-// stamp gives everything below a directory times of its own.
+// stamp gives each entry below a directory a different time.
 func stamp(tb testing.TB, dir string) {
 	tb.Helper()
 	all := slices.Sorted(maps.Keys(snapshot(tb, dir)))
-	slices.Reverse(all) // what is in a directory first
+	slices.Reverse(all) // the content of a directory before the directory
 	for i, name := range all {
 		at := unix.NsecToTimespec(someTime.Add(time.Duration(i) * 1_000_000_007).UnixNano())
 		must(tb, unix.UtimesNanoAt(unix.AT_FDCWD, dir+name, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW))
@@ -62,7 +62,7 @@ func archive(tb testing.TB, f *filesystem.FS, name string, options filesystem.Ar
 	return b.Bytes(), done
 }
 
-// TestArchiveRoundTrip checks that what is packed and unpacked is what it was.
+// TestArchiveRoundTrip checks that packing and unpacking changes nothing.
 func TestArchiveRoundTrip(t *testing.T) {
 	t.Parallel()
 	source := makeTree(t)
@@ -133,8 +133,7 @@ func runTar(tb testing.TB, stdin []byte, args ...string) []byte {
 	return out
 }
 
-// needProgram skips the test when a program is missing, or fails it where all
-// must be there.
+// needProgram skips the test if a program is missing, or fails it if REQUIRE_TOOLS is set.
 func needProgram(tb testing.TB, name string) {
 	tb.Helper()
 	if _, err := exec.LookPath(name); err == nil {
@@ -146,7 +145,7 @@ func needProgram(tb testing.TB, name string) {
 	tb.Skipf("%s is not installed", name)
 }
 
-// TestArchiveWithTar checks both ways with the program that people use.
+// TestArchiveWithTar packs and unpacks with the tar program on the other side.
 func TestArchiveWithTar(t *testing.T) {
 	t.Parallel()
 	needProgram(t, "tar")
@@ -310,7 +309,7 @@ func TestArchiveOne(t *testing.T) {
 	wantError(t, err, filesystem.ErrArchive, `"rar" is unknown`)
 }
 
-// changingWriter changes a file once its header was written.
+// changingWriter changes a file after its header was written.
 type changingWriter struct {
 	bytes.Buffer
 	change func()
@@ -350,7 +349,7 @@ func TestArchiveOfChangingFiles(t *testing.T) {
 	}
 }
 
-// failingWriter is a client that goes away.
+// failingWriter is a client that disconnects.
 type failingWriter struct{ left int }
 
 func (w *failingWriter) Write(p []byte) (int, error) {

@@ -54,7 +54,7 @@ func TestExtractCutOff(t *testing.T) {
 	for name, archive := range map[string][]byte{"tar": plain, "gzip": gzipped(t, plain), "zstd": zstandard(t, plain)} {
 		end := len(archive)
 		if name == "tar" {
-			end -= 1024 // of the two blocks at the end, one is enough
+			end -= 1024 // one of the two blocks at the end is enough
 		}
 		dir := t.TempDir()
 		for n := 1; n < end; n += 13 {
@@ -97,7 +97,7 @@ func TestExtractDamaged(t *testing.T) {
 			t.Errorf("%s: left %q", name, got)
 		}
 	}
-	// Tapes are filled up.
+	// An archive on a tape is padded with zeros.
 	if _, err := extract(f, t.TempDir(), append(bytes.Clone(plain), make([]byte, 20000)...)); err != nil {
 		t.Errorf("filled up: %v", err)
 	}
@@ -167,7 +167,7 @@ func TestExtractImpliedDirectories(t *testing.T) {
 	}
 }
 
-// TestExtractBombs checks that what expands without end is stopped early.
+// TestExtractBombs checks that an archive that expands without end is refused early.
 func TestExtractBombs(t *testing.T) {
 	t.Parallel()
 	f := openFS(t)
@@ -189,7 +189,7 @@ func TestExtractBombs(t *testing.T) {
 			t.Errorf("%s: left %q", name, got)
 		}
 	}
-	// A sparse file needs no compression for that.
+	// A sparse file expands without compression.
 	dir := t.TempDir()
 	_, err := extract(f, dir, sparseTar(t, 1<<40))
 	wantError(t, err, filesystem.ErrTooLarge, "MaxRatio")
@@ -256,7 +256,7 @@ func TestExtractSparse(t *testing.T) {
 	}
 }
 
-// endingReader gives an archive up to some point, and then an error.
+// endingReader returns the beginning of an archive, and then an error.
 type endingReader struct {
 	reader io.Reader
 	end    func() error
@@ -281,7 +281,7 @@ func TestExtractBrokenOff(t *testing.T) {
 	_, err := f.Extract(t.Context(), dir, endingReader{half, func() error { return broken }}, filesystem.ExtractOptions{})
 	wantError(t, err, broken, "not sent to its end", "connection reset")
 	if errors.Is(err, filesystem.ErrArchive) {
-		t.Error("a broken connection is said to be a broken archive")
+		t.Error("the error for a broken connection is ErrArchive")
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -326,12 +326,12 @@ func TestExtractDiskFull(t *testing.T) {
 	var st unix.Statfs_t
 	must(t, unix.Statfs(dir, &st))
 	if used := int64(st.Blocks-st.Bfree) * st.Bsize; used > 64<<10 {
-		t.Errorf("%d bytes are in use still", used)
+		t.Errorf("%d bytes are still in use", used)
 	}
 }
 
-// TestExtractMountPoints checks that what cannot be moved to its place is told
-// before anything is.
+// TestExtractMountPoints checks that an entry that cannot be moved to its place is an error
+// before any entry is moved.
 func TestExtractMountPoints(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -365,8 +365,8 @@ func TestExtractMountPoints(t *testing.T) {
 	wantContent(t, filepath.Join(other, "x"), "x")
 }
 
-// TestExtractWithoutRights is about directories that may not be written, in the
-// archive and in the destination.
+// TestExtractWithoutRights has directories without write permission, in the archive and in the
+// destination.
 func TestExtractWithoutRights(t *testing.T) {
 	t.Parallel()
 	if !unprivileged(t) {
@@ -435,8 +435,8 @@ func TestExtractDestination(t *testing.T) {
 	wantMissing(t, filepath.Join(parent, "x"))
 }
 
-// TestExtractStages checks where an archive is while it is read, and that sweep
-// is kept from it.
+// TestExtractStages checks where entries are while an archive is read, and that the staging
+// directory is locked against sweep.
 func TestExtractStages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

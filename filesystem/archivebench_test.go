@@ -16,7 +16,7 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// memoryDir is a directory on a file system in memory, where there is one.
+// memoryDir returns a directory on a file system in memory, if there is one.
 func memoryDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "deskhand-test-") //nolint:usetesting // which is on a disk
@@ -27,7 +27,7 @@ func memoryDir(tb testing.TB) string {
 	return dir
 }
 
-// zeroTar is an archive with one file of that size, made while it is read.
+// zeroTar is an archive with one file of zeros, which is generated while it is read.
 type zeroTar struct {
 	io.Reader
 }
@@ -48,7 +48,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 
 // TestArchiveMemory checks that memory does not depend on the size of files.
 func TestArchiveMemory(t *testing.T) {
-	// Not parallel, as it measures what all tests use.
+	// Not parallel, because it measures the memory of the whole process.
 	f := openFS(t)
 	dir := t.TempDir()
 	size := int64(soak()) << 28
@@ -154,7 +154,7 @@ func BenchmarkExtractLarge(b *testing.B) {
 	b.Run("tar", func(b *testing.B) {
 		benchmarkExtract(b, func() io.Reader { return newZeroTar(b, size) }, filesystem.ExtractOptions{NoSync: true})
 	})
-	b.Run("copy", func(b *testing.B) { // what the file system can do
+	b.Run("copy", func(b *testing.B) { // the speed of the file system
 		name := filepath.Join(memoryDir(b), "x")
 		buffer := make([]byte, 512<<10)
 		b.SetBytes(size)

@@ -94,7 +94,7 @@ func mustExtract(tb testing.TB, f *filesystem.FS, dir string, archive []byte) fi
 	return done
 }
 
-// timedSnapshot is snapshot with the times of all that is below a directory.
+// timedSnapshot is like snapshot, with the times of all entries below a directory.
 func timedSnapshot(tb testing.TB, dir string) map[string]string {
 	tb.Helper()
 	all := snapshot(tb, dir)
@@ -161,7 +161,7 @@ func TestExtract(t *testing.T) {
 	noHidden(t, dir)
 }
 
-// noHidden fails when something of an extraction was left behind.
+// noHidden fails if an extraction has left a hidden entry.
 func noHidden(tb testing.TB, dir string) {
 	tb.Helper()
 	for _, name := range names(tb, dir) {
@@ -214,7 +214,7 @@ func TestExtractCompressed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	skip.WriteString("\x50\x2a\x4d\x18\x03\x00\x00\x00abc") // a frame that means nothing, RFC 8878 section 3.1.2
+	skip.WriteString("\x50\x2a\x4d\x18\x03\x00\x00\x00abc") // a skippable frame, RFC 8878 section 3.1.2
 	skip.Write(zs.Bytes())
 	for name, archive := range map[string][]byte{"tar": plain, "gzip": gz.Bytes(), "zstd": zs.Bytes(), "zstd after a frame": skip.Bytes()} {
 		dir := t.TempDir()
@@ -232,9 +232,9 @@ func TestExtractCompressed(t *testing.T) {
 	}
 }
 
-// TestExtractRefuses goes through the archives that may not be unpacked. Each of
-// them has good entries before and after the bad one, none of which may appear.
-// The reference leaves those before it, and follows links (S5, S7).
+// TestExtractRefuses checks archives that Extract must refuse. Each has good entries before and
+// after the bad one, none of which may appear. The reference implementation leaves the entries
+// before the bad one, and follows links (S5, S7).
 func TestExtractRefuses(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -281,7 +281,7 @@ func TestExtractRefuses(t *testing.T) {
 		"existing dangling link":    {[]member{fileEntry("dangling/x", "x")}, fs.ErrExist, "/dangling"},
 		"existing link to here":     {[]member{fileEntry("here/x", "x")}, fs.ErrExist, "/here"},
 
-		// Links that are inside by their words, and outside in truth.
+		// Links whose text stays inside, but that lead outside through other links.
 		"chain out": {[]member{
 			linkEntry("a/b/c/top", "../../.."), linkEntry("l", "a/b/c/top/.."),
 		}, filesystem.ErrArchive, "leads out of the destination: l"},
@@ -314,7 +314,7 @@ func TestExtractRefuses(t *testing.T) {
 				done, err := extract(f, dir, makeTar(t, append(members, fileEntry("last", "x"))...))
 				wantError(t, err, test.kind, test.says)
 				if done.Entries != 0 || done.Paths != nil {
-					t.Errorf("Extract = %+v beside an error", done)
+					t.Errorf("Extract = %+v with an error", done)
 				}
 				after := timedSnapshot(t, parent)
 				delete(before, "/dir") // its time changes
@@ -323,14 +323,14 @@ func TestExtractRefuses(t *testing.T) {
 					t.Errorf("the destination changed:\n%s", diff)
 				}
 				if diff := cmp.Diff(beforeOutside, timedSnapshot(t, outside)); diff != "" {
-					t.Errorf("something outside changed:\n%s", diff)
+					t.Errorf("outside of the destination changed:\n%s", diff)
 				}
 			})
 		}
 	}
 }
 
-// TestExtractMerges checks what happens to what is there already.
+// TestExtractMerges checks what happens to existing entries.
 func TestExtractMerges(t *testing.T) {
 	t.Parallel()
 	f := openFS(t)
@@ -372,7 +372,7 @@ func TestExtractMerges(t *testing.T) {
 		wantContent(t, filepath.Join(dir, name), want)
 	}
 	if b, err := io.ReadAll(open); err != nil || string(b) != "old" {
-		t.Errorf("who had the replaced file open reads %q, %v; want the old content", b, err)
+		t.Errorf("the open replaced file has %q, %v; want the old content", b, err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "both")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("existing directory: %v, %v; want its mode kept", info.Mode(), err)
@@ -380,7 +380,7 @@ func TestExtractMerges(t *testing.T) {
 	noHidden(t, dir)
 }
 
-func TestExtractTellsFirstPaths(t *testing.T) {
+func TestExtractReturnsFirstPaths(t *testing.T) {
 	t.Parallel()
 	f := openFS(t)
 	var members []member
@@ -398,8 +398,8 @@ func TestExtractTellsFirstPaths(t *testing.T) {
 	}
 }
 
-// TestExtractAtOnce unpacks several archives into one directory.
-func TestExtractAtOnce(t *testing.T) {
+// TestExtractConcurrently unpacks several archives into one directory.
+func TestExtractConcurrently(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := openFS(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// scriptedTar makes an archive from a script with a line for each entry: its
-// kind, a space, its name and, for a link, " -> " and the target. ok is false
-// for what package tar refuses to write.
+// scriptedTar makes an archive from a script with a line for each entry: its kind, a space, its
+// name and, for a link, " -> " and the target. ok is false if package tar cannot write an
+// entry.
 func scriptedTar(script string) (archive []byte, ok bool) {
 	kinds := map[string]byte{
 		"f": tar.TypeReg, "d": tar.TypeDir, "l": tar.TypeSymlink, "h": tar.TypeLink, "p": tar.TypeFifo, "c": tar.TypeChar,
@@ -46,8 +46,8 @@ func scriptedTar(script string) (archive []byte, ok bool) {
 	return b.Bytes(), w.Close() == nil
 }
 
-// leadsOut follows a path name by name, in its own way, and tells what is beyond
-// where it leads out of a directory; empty if it does not.
+// leadsOut follows a path name by name, independently of the tested code. It returns the first
+// place outside of the directory, or "" if the path stays inside.
 func leadsOut(dir, name string) string {
 	todo := strings.Split(name, "/")
 	at := dir
@@ -85,7 +85,7 @@ func leadsOut(dir, name string) string {
 	return ""
 }
 
-// scripts are the seeds of both targets.
+// scripts are the seeds of both fuzz targets.
 var scripts = []string{
 	"f a/b\nd c/\nl c/l -> ../a/b\nh h -> a/b",
 	"l lnk -> ../../outside\nf lnk/x",
@@ -101,9 +101,10 @@ var scripts = []string{
 	"l l1 -> l2\nl l2 -> l1", "f bad\xff\xfe\nl \x80 -> \x81", "l absolute/x -> ../../../x",
 }
 
-// FuzzExtract checks that whatever names and targets an archive has, nothing
-// outside of the destination changes, nothing in it does when the archive is
-// refused, and no link of the archive leads out.
+// FuzzExtract checks, for any names and targets in an archive, that
+//   - nothing outside of the destination changes,
+//   - the destination does not change if the archive is refused,
+//   - no link of the archive leads out of the destination.
 func FuzzExtract(f *testing.F) {
 	for _, script := range scripts {
 		f.Add(script)
@@ -129,8 +130,8 @@ func FuzzExtractBytes(f *testing.F) {
 	f.Fuzz(bed.extract)
 }
 
-// extractBed is a destination with something beside it. It is made anew only
-// when it was changed, because that takes longer than to unpack.
+// extractBed is a destination with files beside it. It is made again only after a change,
+// because making it takes longer than unpacking.
 type extractBed struct {
 	f           *filesystem.FS
 	top         string

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestExtractSweeps checks that Extract removes what a program that was killed
-// left of an earlier one.
+// TestExtractSweeps checks that Extract removes the staging directory that a killed program
+// left.
 func TestExtractSweeps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -104,8 +104,8 @@ func TestExtractRestrictsItsOwnFolders(t *testing.T) {
 	}
 }
 
-// A directory that another user put in the place of a new one is taken from that user if it is
-// empty, and is an error otherwise.
+// If another user has put a directory in the place of a new one, ownFolder takes it over if it
+// is empty, and returns an error otherwise.
 func TestOwnFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

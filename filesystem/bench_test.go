@@ -11,7 +11,7 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// memory is a directory in memory, or any other one.
+// memory returns a directory on a file system in memory if there is one, else another one.
 func memory(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "deskhand-test-") //nolint:usetesting // that is where memory is

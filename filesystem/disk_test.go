@@ -20,7 +20,7 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// TestDiskFull: on a full disk the old content stays, and nothing else does.
+// On a full disk the old content stays, and no other file is left.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -75,8 +75,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestMountedFile: a file that is a mount point cannot be replaced, so its
-// content is.
+// A file that is a mount point cannot be replaced, so Write replaces its content.
 func TestMountedFile(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -124,7 +123,7 @@ func TestMountedFile(t *testing.T) {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
 	}
-	// In a narrow root, a file that has another name as well is left alone.
+	// In a root, the content of a file with several names is not changed.
 	must(t, os.Link(small+"/hosts", small+"/again"))
 	f := open(t, filesystem.Config{Roots: []filesystem.Root{{Path: dir}}})
 	_, err := f.Write(t.Context(), "hosts", strings.NewReader("x"), filesystem.WriteOptions{})
@@ -132,8 +131,8 @@ func TestMountedFile(t *testing.T) {
 	wantContent(t, small+"/hosts", "old content")
 }
 
-// TestMounted: what is mounted below a directory is neither removed with it nor
-// moved to another file system.
+// A file system that is mounted below a directory is neither removed with it nor moved to
+// another file system.
 func TestMounted(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -158,8 +157,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestReadOnlyDirectory: a file that can be written to in a directory that
-// cannot; the content waits elsewhere meanwhile.
+// TestReadOnlyDirectory writes to a writable file in a directory that is not writable. The
+// content is received in TempDir.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -195,7 +194,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 }
 
-// TestNoProc: files cannot be made without a name where /proc is not mounted.
+// Without /proc, files cannot be made without a name.
 func TestNoProc(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -212,11 +211,10 @@ func TestNoProc(t *testing.T) {
 	}
 }
 
-// TestFileSizeLimit: a file that would pass the process's limit is like a full
-// disk.
+// A file that would exceed the process's limit is an error like a full disk.
 func TestFileSizeLimit(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) { // where the limit applies to this process alone
+	if !inNamespace(t) { // there the limit applies to this process only
 		return
 	}
 	dir := realTempDir(t)
@@ -256,7 +254,7 @@ func TestMoveAcross(t *testing.T) {
 	testMoveAcrossDetails(t, dir)
 }
 
-// testMoveAcrossDetails looks at what a copy keeps, and what ends it.
+// testMoveAcrossDetails checks what a copy keeps, and what ends it.
 func testMoveAcrossDetails(t *testing.T, dir string) {
 	t.Helper()
 	f := open(t, filesystem.Config{Home: dir})
@@ -276,7 +274,7 @@ func testMoveAcrossDetails(t *testing.T, dir string) {
 		must(t, os.Chtimes(name, then, then))
 	}
 
-	// A context that ends during the copy leaves both ends as they were.
+	// If the context ends during the copy, source and destination are unchanged.
 	put(t, dir+"/other/target/old", "old")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -321,8 +319,8 @@ func testMoveAcrossDetails(t *testing.T, dir string) {
 	}
 }
 
-// TestMoveOverlay moves directories that an overlay has from below, as images
-// of containers do: the system cannot rename them.
+// TestMoveOverlay moves directories of the lower layer of an overlay, as in container images.
+// The system cannot rename them.
 func TestMoveOverlay(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {
@@ -358,7 +356,7 @@ func TestMoveOverlay(t *testing.T) {
 	wantContent(t, filepath.Join(lower, "file"), "file")
 }
 
-// TestKilled: nothing is left of a write whose process was killed.
+// A write whose process is killed leaves no file.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("FILESYSTEM_TEST_DIR"); isChild() {

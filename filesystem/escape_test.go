@@ -29,8 +29,7 @@ func besideRoot(t *testing.T) (f *filesystem.FS, root, outside string) {
 	return open(t, filesystem.Config{Roots: []filesystem.Root{{Name: "r", Path: root}}}), root, outside
 }
 
-// TestLinksOutside: symbolic links lead nowhere outside of a root, whatever is
-// done through them (S5, S6 for the paths of every method).
+// No method follows a symbolic link out of a root (S5, S6 for the paths of every method).
 func TestLinksOutside(t *testing.T) {
 	t.Parallel()
 	f, root, outside := besideRoot(t)
@@ -85,7 +84,7 @@ func TestLinksOutside(t *testing.T) {
 	if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
 		t.Errorf("outside of the root (-before +after):\n%s", diff)
 	}
-	// The links themselves are the root's.
+	// The links themselves belong to the root.
 	if e, err := f.Lstat("climbing"); err != nil || e.Target != "../outside" || !e.Link {
 		t.Errorf("Lstat of a link: %+v, %v", e, err)
 	}
@@ -95,8 +94,7 @@ func TestLinksOutside(t *testing.T) {
 	wantContent(t, filepath.Join(outside, "dir/file"), "not to be touched")
 }
 
-// TestHardLinkOutside: a file in the root that has another name outside of it
-// is replaced, never changed.
+// A file in the root that has another name outside of it is replaced, never changed.
 func TestHardLinkOutside(t *testing.T) {
 	t.Parallel()
 	f, root, outside := besideRoot(t)
@@ -117,8 +115,8 @@ func TestHardLinkOutside(t *testing.T) {
 	}
 }
 
-// TestRaces exchanges a directory of the root with a link that leads out of it,
-// again and again, while everything is done below it.
+// TestRaces exchanges a directory of the root with a link that leads out of it continuously,
+// while other goroutines call all methods below it.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	f, root, outside := besideRoot(t)
@@ -187,7 +185,7 @@ func TestRaces(t *testing.T) {
 			}
 		})
 	}
-	// It goes on for a while, and until there was enough of each.
+	// The test runs for a while, and until there were enough calls of each kind.
 	least := time.After(time.Duration(soak()) * 400 * time.Millisecond)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -207,19 +205,19 @@ func TestRaces(t *testing.T) {
 		t.Errorf("outside of the root (-before +after):\n%s", diff)
 	}
 	if timedOut {
-		t.Errorf("%d exchanges, %d writes and %d reads are too few to tell", exchanges.Load(), done[0].Load(), done[2].Load())
+		t.Errorf("%d exchanges, %d writes and %d reads are too few", exchanges.Load(), done[0].Load(), done[2].Load())
 	}
 }
 
 func unlessFound(t *testing.T, err error) error {
 	t.Helper()
 	if err == nil {
-		t.Error("what is outside was found")
+		t.Error("a file outside of the root was found")
 	}
 	return err
 }
 
-// TestRootMoves: a root stays the same directory under whatever name.
+// A root stays the same directory when it is renamed.
 func TestRootMoves(t *testing.T) {
 	t.Parallel()
 	f, root, outside := besideRoot(t)

@@ -54,7 +54,7 @@ func TestOpenFile(t *testing.T) {
 	})
 }
 
-// TestETag: whatever is done to a file is seen in its ETag.
+// Each change of a file changes its ETag.
 func TestETag(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -124,7 +124,7 @@ func TestOpenSpecial(t *testing.T) {
 	}
 }
 
-// TestPseudoFiles reads files whose size the system does not tell.
+// TestPseudoFiles reads files whose size the system does not report.
 func TestPseudoFiles(t *testing.T) {
 	t.Parallel()
 	whole := open(t, filesystem.Config{})
@@ -160,10 +160,10 @@ func TestPseudoFiles(t *testing.T) {
 	}
 }
 
-// TestWritePseudoFile: settings of the system can be written.
+// Write can write settings of the system.
 func TestWritePseudoFile(t *testing.T) {
 	t.Parallel()
-	if !inNamespace(t) { // in a process with settings of its own
+	if !inNamespace(t) { // in a process with its own settings
 		return
 	}
 	for _, config := range []filesystem.Config{{}, {Roots: []filesystem.Root{{Path: "/proc"}}}, {Roots: []filesystem.Root{{Path: "/"}}}} {
@@ -179,7 +179,7 @@ func TestWritePseudoFile(t *testing.T) {
 	}
 }
 
-// TestEndlessFiles: files that wait, or have no end, are refused in time.
+// Files that wait for events, or have no end, are refused in time.
 func TestEndlessFiles(t *testing.T) {
 	t.Parallel()
 	if !inNamespace(t) {

@@ -81,8 +81,8 @@ func TestListEntries(t *testing.T) {
 	})
 }
 
-// TestListPages reads listings in pages of every size and wants the same as in
-// one.
+// TestListPages reads listings in pages of every size. Together they have the entries of one
+// page.
 func TestListPages(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -128,7 +128,7 @@ func TestListPages(t *testing.T) {
 				}
 			}
 		}
-		// A page begins behind an entry that is gone, or is no directory now.
+		// A page begins after an entry that was removed, or that is no longer a directory.
 		must(t, os.RemoveAll(filepath.Join(dir, "a/b")))
 		put(t, filepath.Join(dir, "a/b"), "a file now")
 		must(t, os.RemoveAll(filepath.Join(dir, "c")))
@@ -141,7 +141,7 @@ func TestListPages(t *testing.T) {
 	})
 }
 
-// TestListChanging lists a directory in which files come and go.
+// TestListChanging lists a directory while files in it are made and removed.
 func TestListChanging(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -172,7 +172,7 @@ func TestListChanging(t *testing.T) {
 }
 
 // TestListLarge pages through a large directory with little memory.
-// It runs alone, because others use memory as well.
+// It is not parallel, because other tests use memory, too.
 func TestListLarge(t *testing.T) {
 	dir := memory(t)
 	f := open(t, filesystem.Config{Home: dir})
@@ -208,7 +208,7 @@ func TestListLarge(t *testing.T) {
 	if err != nil || l.Next != "0000014" {
 		t.Errorf("next %q, %v", l.Next, err)
 	}
-	// The names that were read on the way are more; they are collected.
+	// Reading the names takes more memory, which is collected.
 	if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 8<<20 {
 		t.Errorf("a page of 10 entries needs %d bytes", grown)
 	}
@@ -218,7 +218,7 @@ func TestListLarge(t *testing.T) {
 	wantError(t, err, context.Canceled, dir)
 }
 
-// TestListBounds: what the configuration allows is the most.
+// The options of a call cannot exceed the limits of the Config.
 func TestListBounds(t *testing.T) {
 	t.Parallel()
 	dir := realTempDir(t)
@@ -258,7 +258,7 @@ func TestListUnreadable(t *testing.T) {
 			t.Errorf("skipped %d (-want +got):\n%s", l.Skipped, diff)
 		}
 		if e := l.Entries[1]; e.Mode != fs.ModeIrregular || e.Type != filesystem.TypeFile {
-			t.Errorf("entry of which nothing is known: %+v", e)
+			t.Errorf("entry without a description: %+v", e)
 		}
 	})
 }

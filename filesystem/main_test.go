@@ -35,7 +35,7 @@ func open(tb testing.TB, config filesystem.Config) *filesystem.FS {
 	return f
 }
 
-// bed is what a test of both kinds of file system is given.
+// bed is the file system and the directory of a test that runs for both kinds of FS.
 type bed struct {
 	t   *testing.T
 	fs  *filesystem.FS
@@ -75,7 +75,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// put makes a file and the directories above it, behind the FS's back.
+// put makes a file and the directories above it, without the FS.
 func put(tb testing.TB, name, content string) {
 	tb.Helper()
 	must(tb, os.MkdirAll(filepath.Dir(name), 0o777))
@@ -106,8 +106,7 @@ func wantMissing(tb testing.TB, name string) {
 	}
 }
 
-// wantError checks the kind of an error, that it is an *Error, and that its
-// text says certain words.
+// wantError checks that an error is an *Error of a kind, and that its text contains the words.
 func wantError(tb testing.TB, err, kind error, words ...string) {
 	tb.Helper()
 	if !errors.Is(err, kind) {
@@ -124,12 +123,12 @@ func wantError(tb testing.TB, err, kind error, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			tb.Errorf("error %q does not say %q", err, w)
+			tb.Errorf("error %q does not contain %q", err, w)
 		}
 	}
 }
 
-// names lists a directory as the system has it.
+// names lists a directory without the FS.
 func names(tb testing.TB, dir string) []string {
 	tb.Helper()
 	entries, err := os.ReadDir(dir)
@@ -141,7 +140,7 @@ func names(tb testing.TB, dir string) []string {
 	return list
 }
 
-// snapshot describes all that is below a directory: modes, content, links.
+// snapshot describes all entries below a directory: modes, content, links.
 func snapshot(tb testing.TB, dir string) map[string]string {
 	tb.Helper()
 	all := make(map[string]string)
@@ -175,17 +174,16 @@ func snapshot(tb testing.TB, dir string) map[string]string {
 	return all
 }
 
-// childVariable marks the test binary that a test started to run itself again,
-// under conditions of its own.
+// childVariable is set in a child process that runs a test again: see again.
 const childVariable = "FILESYSTEM_TEST_CHILD"
 
 func isChild() bool { return os.Getenv(childVariable) != "" }
 
-// again runs the test in a child process with those attributes, and reports
-// what the child does. It skips the test if the system allows no such child.
+// again runs the test in a child process with the attributes, and fails if the child fails. It
+// skips the test if the system does not allow such a child.
 func again(t *testing.T, attributes *syscall.SysProcAttr, env ...string) {
 	t.Helper()
-	// By this name, a child of any user can run it.
+	// A child of any user can execute this path.
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(append(os.Environ(), childVariable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.SysProcAttr = attributes
@@ -204,8 +202,8 @@ func again(t *testing.T, attributes *syscall.SysProcAttr, env ...string) {
 	}
 }
 
-// inNamespace tells that the test may mount file systems of its own; it runs
-// the test again where it may.
+// inNamespace reports whether the test runs in its own mount namespace. If not, it runs the
+// test again in one.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
 	if isChild() {
@@ -240,8 +238,8 @@ func bind(t *testing.T, source, target string) {
 // noRights is the id of a user without rights.
 const noRights = 65534
 
-// unprivileged tells that the test is not root's; it runs the test again as
-// noRights if it is.
+// unprivileged reports whether the test runs as an unprivileged user. If it runs as root, it
+// runs the test again as noRights.
 func unprivileged(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -254,8 +252,8 @@ func unprivileged(t *testing.T) bool {
 	return false
 }
 
-// soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
-// which make soak sets to 10.
+// soak returns the factor by which the long tests run longer than usual: DESKHAND_SOAK, which
+// make soak sets to 10.
 func soak() int {
 	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
 	if err != nil || n < 1 {

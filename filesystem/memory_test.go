@@ -17,7 +17,7 @@ import (
 
 // TestExtractDirectoryPaths checks that the paths of directories need a bounded amount of memory.
 func TestExtractDirectoryPaths(t *testing.T) {
-	// Not parallel, as it measures what all tests use.
+	// Not parallel, because it measures the memory of the whole process.
 	f := openFS(t)
 	before := liveHeap()
 	same := &directoryTar{entries: 20_000, names: 2}

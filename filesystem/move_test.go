@@ -18,10 +18,10 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// shapes are what may be at either end of a move.
+// shapes are the kinds of entries at the source and the destination of a move.
 var shapes = []string{"file", "empty", "tree", "link", "dangling", "dirlink", "fifo"}
 
-// shape puts something of that kind somewhere.
+// shape makes an entry of a kind.
 func shape(tb testing.TB, kind, name string) {
 	tb.Helper()
 	must(tb, os.MkdirAll(filepath.Dir(name), 0o777))
@@ -45,8 +45,8 @@ func shape(tb testing.TB, kind, name string) {
 	}
 }
 
-// testMoves moves each kind of thing to each kind of place. The two directories
-// may be on different file systems.
+// testMoves moves each kind of entry onto each kind of destination. The two directories may be
+// on different file systems.
 func testMoves(t *testing.T, f *filesystem.FS, one, two string) {
 	t.Helper()
 	put(t, one+"/pointed-at", "untouched")
@@ -103,7 +103,7 @@ func TestMove(t *testing.T) {
 	})
 }
 
-// TestMoveDestroysNothing: a move that cannot succeed changes nothing (B9).
+// A move that cannot succeed changes nothing (B9).
 func TestMoveDestroysNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -162,7 +162,7 @@ func TestMoveDestroysNothing(t *testing.T) {
 	})
 }
 
-// TestMoveNames: two names of one file become one.
+// A move of one name of a file onto another name of it leaves one name.
 func TestMoveNames(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -176,7 +176,7 @@ func TestMoveNames(t *testing.T) {
 	})
 }
 
-// TestMoveRace: of many who move something to one new name, one does.
+// Of many concurrent moves to the same new name, one succeeds.
 func TestMoveRace(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -208,7 +208,7 @@ func TestMoveRace(t *testing.T) {
 	})
 }
 
-// TestMoveRoots: roots stay where they are, and things move between them.
+// Roots cannot be moved. Files can be moved between roots.
 func TestMoveRoots(t *testing.T) {
 	t.Parallel()
 	dir := realTempDir(t)
@@ -300,8 +300,7 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestRemoveDeep removes a tree that is deeper than the process may have
-// descriptors. It is not parallel, because it lowers that limit.
+// TestRemoveDeep removes a tree with more levels than the process may have descriptors. It is not parallel, because it lowers that limit.
 func TestRemoveDeep(t *testing.T) { //nolint:paralleltest // it lowers a limit of the process
 	dir := t.TempDir()
 	f := open(t, filesystem.Config{Home: dir})
@@ -317,9 +316,8 @@ func TestRemoveDeep(t *testing.T) { //nolint:paralleltest // it lowers a limit o
 	wantMissing(t, dir+"/deep")
 }
 
-// TestRemoveTogether: several who remove the same tree do not get into each
-// other's way.
-func TestRemoveTogether(t *testing.T) {
+// Concurrent calls of Remove for the same tree succeed.
+func TestRemoveConcurrently(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
 		t, f, dir := b.t, b.fs, b.dir

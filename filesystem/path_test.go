@@ -103,8 +103,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// FuzzLocate sends paths to a root that is full of ways out. Whatever they are,
-// nothing outside is read or changed.
+// FuzzLocate uses any paths in a root with many links that lead out. Nothing outside is read or
+// changed.
 func FuzzLocate(f *testing.F) {
 	for _, seed := range []string{
 		"", "~", "/", "a/b", "a/../..", "up/secret", "abs/secret", "self/self/up/secret", "chain/secret", "hop",

@@ -41,7 +41,7 @@ func TestWritePermissions(t *testing.T) {
 		for _, options := range []filesystem.WriteOptions{{}, {Append: true}} {
 			_, err := f.Write(t.Context(), "closed/open", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(iotest.ErrTimeout)), options)
 			wantError(t, err, iotest.ErrTimeout)
-			// What cannot succeed does not take the content first.
+			// A write that cannot succeed does not read the content.
 			untouched := strings.NewReader("x")
 			for _, name := range []string{"closed/fixed", "closed/new", "closed/new/x"} {
 				_, err = f.Write(t.Context(), name, untouched, options)
@@ -56,7 +56,7 @@ func TestWritePermissions(t *testing.T) {
 		write(t, f, "closed/open", "er", filesystem.WriteOptions{Append: true})
 		write(t, f, "closed/open", strings.Repeat("x", 2<<20), filesystem.WriteOptions{Append: true})
 		wantContent(t, dir+"/closed/open", "newer"+strings.Repeat("x", 2<<20))
-		// Replacing needs no right to the file, as with rename(2) and editors.
+		// Replacing a file needs no permission of the file, as with rename(2).
 		write(t, f, "open/fixed", "new", filesystem.WriteOptions{})
 		if e, err := f.Stat("open/fixed"); err != nil || e.Mode != 0o444 {
 			t.Errorf("mode %v, %v", e.Mode, err)
@@ -67,7 +67,7 @@ func TestWritePermissions(t *testing.T) {
 	})
 }
 
-// TestSearchOnly: a directory that may be passed but not read is enough.
+// A path may lead through a directory that is searchable but not readable.
 func TestSearchOnly(t *testing.T) {
 	t.Parallel()
 	if !unprivileged(t) {
@@ -108,8 +108,8 @@ func TestMovePermissions(t *testing.T) {
 	})
 }
 
-// TestMoveLeavesRest: when only removing what was replaced fails, the move is
-// done and the error says what is left.
+// If only the removal of the replaced entry fails, the move is complete, and the error names
+// the rest.
 func TestMoveLeavesRest(t *testing.T) {
 	t.Parallel()
 	if !unprivileged(t) {
@@ -153,8 +153,7 @@ func TestRemovePermissions(t *testing.T) {
 	})
 }
 
-// TestMoveAcrossPermissions: a source that may not be taken away stays, and so
-// does what is at the destination.
+// If the source cannot be removed, it stays, and so does the old destination.
 func TestMoveAcrossPermissions(t *testing.T) {
 	t.Parallel()
 	if !unprivileged(t) {

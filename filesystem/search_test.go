@@ -27,8 +27,8 @@ func search(tb testing.TB, f *filesystem.FS, dir string, options filesystem.Sear
 	return result
 }
 
-// found are the matches as text: the path below the directory, and for each
-// line its number, column and text.
+// found returns the matches as text: the path below the directory, and for each line its
+// number, column and text.
 func found(dir string, result filesystem.SearchResult) []string {
 	var all []string
 	for _, m := range result.Matches {
@@ -194,8 +194,8 @@ func TestSearchLimits(t *testing.T) {
 	wantError(t, err, context.Canceled)
 }
 
-// TestSearchLargeDirectory searches a directory with more entries than are in
-// memory at a time.
+// TestSearchLargeDirectory searches a directory with more entries than a search holds in
+// memory.
 func TestSearchLargeDirectory(t *testing.T) {
 	t.Parallel()
 	f := openFS(t)
@@ -268,7 +268,7 @@ func TestSearchUnreadable(t *testing.T) {
 	}
 }
 
-// FuzzSearch compares with what is plain and slow.
+// FuzzSearch compares Search with a simple, slow implementation.
 func FuzzSearch(f *testing.F) {
 	f.Add("**/*.txt", "word", false, []byte("a word\nno\nword\r\n\nWord"))
 	f.Add("*", `^\s*w+$`, true, []byte("w\n w\r\n\n\nx w"))

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector's own memory hides ours.
+// The memory of the race detector would dominate the measurement.
 
 package filesystem_test
 
@@ -18,11 +18,11 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 )
 
-// numbers is content that differs everywhere: 64-bit numbers that count up.
+// numbers is content without repetition: ascending 64-bit numbers.
 type numbers struct {
 	next  uint64
 	count uint64
-	atEnd func() // what to do while the content is under way
+	atEnd func() // called before the end of the content
 }
 
 func (n *numbers) Read(p []byte) (int, error) {
@@ -39,7 +39,7 @@ func (n *numbers) Read(p []byte) (int, error) {
 	return size, nil
 }
 
-// Write checks content against itself.
+// Write checks that the content is the expected numbers.
 func (n *numbers) Write(p []byte) (int, error) {
 	for size := 0; size < len(p); size += 8 {
 		if binary.LittleEndian.Uint64(p[size:]) != n.next {
@@ -67,8 +67,8 @@ func anonymous(t *testing.T) int {
 	return 0
 }
 
-// TestLargeFile sends a gibibyte, ten in a soak, through every way that content
-// takes, with memory that stays flat.
+// TestLargeFile writes, appends, reads and moves a file of 1 GiB, or 10 GiB in a soak. The
+// memory of the process does not grow.
 func TestLargeFile(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(soak()) << 30

@@ -16,8 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openNamed opens a file system that cannot make files without a name, with a
-// home of its own.
+// openNamed opens an FS that cannot make files without a name, with a new home directory.
 func openNamed(t *testing.T) (f *FS, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -45,7 +44,7 @@ func wantNames(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// TestNamedTemporaries writes where files cannot be without a name.
+// TestNamedTemporaries writes with an FS that cannot make files without a name.
 func TestNamedTemporaries(t *testing.T) {
 	t.Parallel()
 	f, dir := openNamed(t)
@@ -77,8 +76,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestHiddenWhileWritten: before a file is whole, it has no name, or a hidden
-// one that sweep would recognise and finds held.
+// Before a file is complete, it has no name, or a hidden one that sweep recognizes and finds
+// locked.
 func TestHiddenWhileWritten(t *testing.T) {
 	t.Parallel()
 	for _, nameless := range []bool{true, false} {
@@ -117,8 +116,7 @@ func TestHiddenWhileWritten(t *testing.T) {
 
 func tomorrow() time.Time { return time.Now().Add(leftoverAge + time.Hour) }
 
-// TestSweep: what a killed program left is removed by the next write of another
-// day, and nothing else is.
+// A write a day later removes the temporary files of killed programs, and no other file.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	f, dir := openNamed(t)
@@ -144,7 +142,7 @@ func TestSweep(t *testing.T) {
 	slices.Sort(all)
 	write()
 	wantNames(t, dir, all...)
-	// A directory is looked through once a day.
+	// A directory is swept once a day.
 	f.now = tomorrow
 	write()
 	kept := []string{aside, link, "x"}
@@ -158,8 +156,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestRenameFallbacks tries what is done where the system does not know the
-// newer ways.
+// TestRenameFallbacks tests the fallbacks for systems without renameat2(2) or its flags.
 func TestRenameFallbacks(t *testing.T) {
 	t.Parallel()
 	_, dir := openNamed(t)
@@ -203,8 +200,8 @@ func TestRenameFallbacks(t *testing.T) {
 	wantNames(t, filepath.Join(dir, "full"), "sub")
 }
 
-// TestLocksAreForgotten changes files and finds no lock of them afterwards.
-func TestLocksAreForgotten(t *testing.T) {
+// TestLocksAreReleased checks that no lock is kept after changes of files.
+func TestLocksAreReleased(t *testing.T) {
 	t.Parallel()
 	f, _ := openNamed(t)
 	for range 3 {

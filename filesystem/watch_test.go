@@ -32,8 +32,8 @@ func watch(tb testing.TB, f *filesystem.FS, name, dir string, options filesystem
 	return eventReader{w, tb, dir}
 }
 
-// next is the next event as text: type, path below the directory, with a slash
-// for a directory. "end" is the end.
+// next returns the next event as text: its type and its path below the directory, with a slash
+// for a directory. It returns "end" after the last event.
 func (r eventReader) next() string {
 	r.tb.Helper()
 	select {
@@ -68,7 +68,7 @@ func (r eventReader) want(events ...string) {
 	}
 }
 
-// until reads events up to one, and tells them all.
+// until reads events up to last, and returns them.
 func (r eventReader) until(last string) []string {
 	r.tb.Helper()
 	var all []string
@@ -83,7 +83,7 @@ func (r eventReader) until(last string) []string {
 	}
 }
 
-// within tells whether an event comes soon.
+// within reports whether an event arrives within a time.
 func (r eventReader) within(limit time.Duration, want string) bool {
 	r.tb.Helper()
 	for deadline := time.After(limit); ; {
@@ -181,7 +181,7 @@ func TestWatchRecursive(t *testing.T) {
 		want := map[string]int{"created c/": 1, "created c/d/": 1, "created c/d/e/": 1, "created c/d/e/file": 1}
 		for e := range seen {
 			if strings.HasPrefix(e, "changed ") {
-				delete(seen, e) // found first, told by the kernel later
+				delete(seen, e) // addBelow has found the entry before its event arrived
 			}
 		}
 		if diff := cmp.Diff(want, seen); diff != "" {
@@ -238,8 +238,7 @@ func TestWatchFile(t *testing.T) {
 	})
 }
 
-// TestWatchedIsMoved checks the end of watches whose path no longer leads to
-// what is watched.
+// TestWatchedIsMoved checks the end of watches whose path no longer leads to the watched file.
 func TestWatchedIsMoved(t *testing.T) {
 	t.Parallel()
 	f := openFS(t)
@@ -255,7 +254,7 @@ func TestWatchedIsMoved(t *testing.T) {
 	must(t, os.Rename(filepath.Join(parent, "a"), filepath.Join(parent, "c")))
 	above.want("removed a/b/", "end")
 
-	// The kernel has no event for this one while it is a working directory.
+	// The kernel has no event for the removal of a working directory.
 	must(t, os.MkdirAll(dir, 0o755))
 	held, err := os.Open(dir)
 	must(t, err)
@@ -272,7 +271,7 @@ func TestWatchOverflow(t *testing.T) {
 	for i := range 1000 {
 		must(t, os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o755))
 	}
-	// What follows is told once there is room, and with it what was not.
+	// Later events arrive when the queue has room, after an overflow with the number of lost ones.
 	for i := range 10 {
 		r.want(fmt.Sprintf("created %d/", i))
 	}
@@ -291,15 +290,15 @@ func TestWatchOverflow(t *testing.T) {
 		}
 	}
 	if told != 1000 {
-		t.Errorf("%d events were told or counted, want 1000", told)
+		t.Errorf("%d events were received or counted as dropped, want 1000", told)
 	}
 	must(t, os.RemoveAll(dir))
 	r.until("removed /") // the last one is never dropped
 	r.want("end")
 }
 
-// TestWatchKernelOverflow makes more events than the kernel keeps, while no goroutine
-// can take them.
+// TestWatchKernelOverflow makes more events than the kernel keeps, while no goroutine can
+// receive them.
 func TestWatchKernelOverflow(t *testing.T) {
 	b, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	must(t, err)
@@ -319,7 +318,7 @@ func TestWatchKernelOverflow(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Skip("the events were taken as fast as they were made")
 		}
-		for i := range most { // two names, as the kernel merges what is the same twice
+		for i := range most { // two names, because the kernel merges equal consecutive events
 			must(t, os.Chmod(names[i%2], 0o600))
 		}
 		for more := true; more; {
@@ -331,7 +330,7 @@ func TestWatchKernelOverflow(t *testing.T) {
 			}
 		}
 	}
-	// What is left in the queues may still push out what comes next.
+	// The events in the queues may still displace the next ones.
 	for _, name := range []string{"sub", "sub0/x"} {
 		for i := 0; ; i++ {
 			next := name + strconv.Itoa(i)
@@ -358,10 +357,10 @@ func TestWatchLimits(t *testing.T) {
 	r := watch(t, f, dir, dir, filesystem.WatchOptions{Recursive: true, MaxWatches: 6})
 	must(t, os.Mkdir(filepath.Join(dir, "more"), 0o755))
 	r.want("created more/", "overflow more/ 0 (more than 6 directories to watch (MaxWatches))")
-	for i := range 200 { // watches of removed directories are given back
+	for i := range 200 { // watches of removed directories are released
 		must(t, os.Remove(filepath.Join(dir, "4")))
 		must(t, os.Mkdir(filepath.Join(dir, "4"), 0o755))
-		if got := r.next(); strings.TrimSuffix(got, "/") != "removed 4" { // it may not have been looked at yet
+		if got := r.next(); strings.TrimSuffix(got, "/") != "removed 4" { // the watch may not have examined the directory yet
 			t.Errorf("event %q", got)
 		}
 		r.want("created 4/")
@@ -374,8 +373,8 @@ func TestWatchLimits(t *testing.T) {
 	wantError(t, err, os.ErrNotExist, "path not found")
 }
 
-// TestWatchSystemLimit checks the error where the system allows no more. Its
-// limits are set for a user namespace of the test's own.
+// TestWatchSystemLimit checks the errors for the limits of the system, which the test sets in
+// its own user namespace.
 func TestWatchSystemLimit(t *testing.T) {
 	t.Parallel()
 	if !isChild() {

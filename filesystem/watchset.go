@@ -212,8 +212,8 @@ func (r *watcher) addTop() error {
 	return r.addBelow(top, "", false)
 }
 
-// addBelow watches the directories below a directory. If emit is set, each entry has an
-// EventCreated.
+// addBelow watches the directories below a directory. If emit is set, it sends an EventCreated
+// for each entry.
 func (r *watcher) addBelow(d folder, name string, emit bool) error {
 	if _, err := d.file.Seek(0, io.SeekStart); err != nil {
 		return withPath(d.path, err)

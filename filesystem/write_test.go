@@ -65,13 +65,12 @@ func TestWrite(t *testing.T) {
 	})
 }
 
-// broken gives some content and then fails.
+// broken returns some content and then fails.
 func broken(content string, err error) io.Reader {
 	return io.MultiReader(strings.NewReader(content), iotest.ErrReader(err))
 }
 
-// TestWriteFails: whatever goes wrong, the old content is there and nothing
-// else.
+// A failed write leaves the old content and no other file.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -81,7 +80,7 @@ func TestWriteFails(t *testing.T) {
 		long := strings.Repeat("x", 2<<20)
 		for _, options := range []filesystem.WriteOptions{{}, {NoSync: true}, {Append: true}} {
 			for _, content := range []string{"", "some", long} {
-				// io.ErrUnexpectedEOF is what an upload that breaks off gives.
+				// io.ErrUnexpectedEOF is the error of an interrupted upload.
 				for _, cause := range []error{errors.New("line cut"), io.ErrUnexpectedEOF, fmt.Errorf("wrapped: %w", io.EOF)} {
 					_, err := f.Write(t.Context(), name, broken(content, cause), options)
 					wantError(t, err, cause, "content ended after", name)
@@ -107,8 +106,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestWriteAtomic: who reads a file while it is replaced sees one content or
-// the other, and nothing beside it meanwhile.
+// A reader of a file that is being replaced sees the old or the new content. No temporary file
+// is visible meanwhile.
 func TestWriteAtomic(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -144,7 +143,7 @@ func TestWriteAtomic(t *testing.T) {
 	})
 }
 
-// TestCloseEndsWrite: Close ends a write between two reads, and waits for it.
+// Close ends a write between two reads, and waits for it.
 func TestCloseEndsWrite(t *testing.T) {
 	t.Parallel()
 	dir := realTempDir(t)
@@ -167,7 +166,7 @@ func TestCloseEndsWrite(t *testing.T) {
 	}
 }
 
-// TestWriteMode: what a file had is kept, but for what grants rights.
+// Write keeps the permission bits of a file, but drops setuid and setgid.
 func TestWriteMode(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -228,8 +227,8 @@ func TestWriteKeepsOwnerAndAttributes(t *testing.T) {
 		}
 		if os.Geteuid() == 0 {
 			must(t, os.Chown(name, 1234, 2345))
-			// An access control list of one user more: 2 is its version, then
-			// entries of tag, rights and id.
+			// An access control list with an additional user: version 2, then
+			// entries of tag, permissions and id.
 			must(t, unix.Setxattr(name, "system.posix_acl_access", []byte("\x02\x00\x00\x00"+
 				"\x01\x00\x06\x00\xff\xff\xff\xff"+"\x02\x00\x04\x00\x29\x09\x00\x00"+"\x04\x00\x04\x00\xff\xff\xff\xff"+
 				"\x10\x00\x04\x00\xff\xff\xff\xff"+"\x20\x00\x00\x00\xff\xff\xff\xff"), 0))
@@ -283,12 +282,12 @@ func TestWriteThroughLinks(t *testing.T) {
 		wantContent(t, dir+"/real/sub/file", "newer!")
 		write(t, f, "dangling", "made", filesystem.WriteOptions{})
 		wantContent(t, dir+"/real/fresh", "made")
-		write(t, f, "dir/up", "through two", filesystem.WriteOptions{}) // ".." is that of real/sub
+		write(t, f, "dir/up", "through two", filesystem.WriteOptions{}) // ".." is the directory above real/sub
 		wantContent(t, dir+"/real/x", "through two")
 		wantMissing(t, dir+"/x")
 		for _, name := range []string{"file", "dangling", "one", "two", "dir"} {
 			if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode().Type() != fs.ModeSymlink {
-				t.Errorf("%s is no link any more: %v, %v", name, info, err)
+				t.Errorf("%s is no longer a link: %v, %v", name, info, err)
 			}
 		}
 		for name, kind := range map[string]error{
@@ -323,7 +322,7 @@ func TestWriteConditions(t *testing.T) {
 		}
 		write(t, f, "file", "three", filesystem.WriteOptions{IfMatch: "*"})
 
-		// A condition that holds before the content comes is looked at again.
+		// The condition is checked before and after the content is received.
 		e, err = f.Stat("file")
 		must(t, err)
 		_, err = f.Write(t.Context(), "file", readerFunc(func(p []byte) (int, error) {
@@ -336,7 +335,7 @@ func TestWriteConditions(t *testing.T) {
 		}), filesystem.WriteOptions{Exclusive: true})
 		wantError(t, err, fs.ErrExist)
 		wantContent(t, dir+"/late", "theirs")
-		// Without a condition the last one wins; what is appended comes after.
+		// Without a condition the last write wins. Appended content comes after it.
 		for _, options := range []filesystem.WriteOptions{{}, {Append: true}} {
 			must(t, os.Remove(dir+"/late"))
 			_, err = f.Write(t.Context(), "late", io.MultiReader(readerFunc(func(p []byte) (int, error) {
@@ -362,7 +361,7 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// TestConditionsCount: of many who replace the same state, one does.
+// Of many concurrent writes with the same condition, one succeeds.
 func TestConditionsCount(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
@@ -394,8 +393,8 @@ func TestConditionsCount(t *testing.T) {
 	})
 }
 
-// TestAppendTogether: what many append is there, each in one piece.
-func TestAppendTogether(t *testing.T) {
+// The content of concurrent appends is complete and not mixed.
+func TestAppendConcurrently(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {
 		t, f, dir := b.t, b.fs, b.dir
