@@ -135,8 +135,8 @@ func where(at *desktop.Point) string {
 	return fmt.Sprintf("at [%d, %d]", at.X, at.Y)
 }
 
-// clicks returns the action that clicks a button, count times. The input chooses what is
-// zero.
+// clicks returns the action that clicks a button count times. An empty button or a zero count
+// is taken from the input.
 func clicks(button desktop.Button, count int) action {
 	return func(s *Server, ctx context.Context, in *input) (outcome, error) {
 		at, observation, err := s.place(ctx, in)
@@ -381,7 +381,7 @@ func (s *Server) pause(ctx context.Context, seconds float64) error {
 	}
 }
 
-// wait waits for the input's duration or, without one, until the screen is still.
+// wait waits for the input's duration or, without one, until the screen has stopped changing.
 func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 	if in.Duration != nil {
 		seconds, err := in.seconds(0)

@@ -63,7 +63,7 @@ type peer struct {
 	session *mcp.ClientSession
 }
 
-// receive is middleware that passes on requests about tools.
+// receive is middleware that forwards requests about tools.
 func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {

@@ -170,8 +170,8 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 		Logger:                       cfg.Logger,
 		MaxRequestBodyBytes:          maxRequest,
 		PropagateRequestCancellation: true,
-		// It would refuse proxies on this machine. The program that serves this checks
-		// tokens, Host and Origin.
+		// The protection would refuse proxies on this machine. The program that uses this
+		// handler checks tokens, Host and Origin.
 		DisableLocalhostProtection: true,
 	})
 	return s, nil
@@ -184,8 +184,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.web.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
 }
 
-// requestKey is the context key of the context of a call's HTTP request. The SDK passes
-// on values, but cancellation only with versions of the protocol from 2026-07-28.
+// requestKey is the key for the context of a call's HTTP request. The SDK forwards the values
+// of that context, but its cancellation only with versions of the protocol from 2026-07-28.
 type requestKey struct{}
 
 // withRequest returns a context that also ends with the HTTP request of the call.
@@ -215,8 +215,8 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// receive is middleware that fills the present size into the list of tools, and accepts
-// the names of all actions as tools.
+// receive is middleware that puts the current size into the list of tools, and accepts the
+// names of all actions as tools.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {

@@ -27,7 +27,7 @@ func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.Call
 	if done.picture == nil && done.acted && (in.Screenshot == nil || *in.Screenshot) {
 		shot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
 		if err != nil {
-			// The action was done. After an error the model would repeat it.
+			// The action has had its effect. After an error the model would repeat it.
 			text += " It was done, but no screenshot could be taken: " + explain(err)
 		} else {
 			done.picture = shot
@@ -72,8 +72,8 @@ const (
 	usualTimeout = 2 * time.Second
 )
 
-// takeScreenshot takes a picture of the whole screen when it was unchanged for the time
-// settle, or at the timeout. From then on, coordinates are in its pixels.
+// takeScreenshot takes a picture of the whole screen after the screen has not changed for
+// settle, or after timeout. Later coordinates are in pixels of this picture.
 func (s *Server) takeScreenshot(ctx context.Context, settle, timeout time.Duration) (*desktop.Screenshot, error) {
 	pic, err := s.encode(ctx, desktop.ScreenshotOptions{
 		Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: settle, SettleTimeout: timeout,

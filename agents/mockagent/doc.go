@@ -1,4 +1,4 @@
-// Package mockagent is an agent without a model, for tests and for trying things out. It
+// Package mockagent is an agent without a model, for tests and experiments. It
 // speaks the Agent Client Protocol (ACP) as Claude Code and Codex do, and needs no key and
 // no network. The first word of a prompt chooses what it does. Like real agents it uses request ids
 // that collide with the client's, asks for permission, can be cancelled and restored, and

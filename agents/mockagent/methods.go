@@ -65,7 +65,7 @@ func (a *agent) receive(ctx context.Context, message []byte) {
 	}
 }
 
-// refuse answers a request with an error, and only logs that of a notification.
+// refuse answers a request with an error. It only logs the error of a notification.
 func (a *agent) refuse(id json.RawMessage, err error) {
 	if id == nil {
 		a.cfg.Logger.Debug("mock agent: refused a notification", "error", err)

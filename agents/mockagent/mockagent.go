@@ -133,7 +133,7 @@ type agent struct {
 func (a *agent) ask(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	answer := make(chan json.RawMessage, 1)
 	a.mu.Lock()
-	// Like real agents, it counts from 0, as the client does.
+	// Ids count from 0, as in real agents, and so collide with the client's.
 	id := a.question
 	a.question++
 	a.asked[id] = answer

@@ -149,7 +149,7 @@ func (a *answers) call(ctx context.Context, child *supervise.Child, send io.Writ
 	case answer = <-answered:
 	case <-child.Done():
 		select {
-		case answer = <-answered: // it came before the end
+		case answer = <-answered: // the answer came before the end
 		default:
 			return nil, fmt.Errorf("it ended: %v", child.Exit())
 		}

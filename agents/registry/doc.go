@@ -1,4 +1,4 @@
-// Package registry knows coding agents, installs them, says how each is started, and
+// Package registry lists coding agents, installs them, returns the command line of each, and
 // finds the credentials that they would use.
 //
 // # Usage
@@ -22,8 +22,8 @@
 //   - the adapter's usual names on PATH
 //
 // Models, modes and thought levels come from the table until the agent has reported its own.
-// The host passes the agent's answers on ([Registry.Observe]). [Registry.Ask] starts an
-// agent only to ask it.
+// The host records the agent's answers with [Registry.Observe]. [Registry.Ask] starts an
+// agent only to get these answers.
 //
 // # Installing
 //

@@ -212,7 +212,7 @@ func (in *installation) run(ctx context.Context, plan []npmPackage) (Installed, 
 	}
 	defer unlock()
 	in.current = StageResolve
-	if in.present(plan) { // by the install that this one waited for
+	if in.present(plan) { // the install that held the lock has installed it
 		return Installed{Already: true}, nil
 	}
 	m, err := in.fetch(ctx, dir, plan)

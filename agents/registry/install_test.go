@@ -321,8 +321,8 @@ func checkInstallError(t *testing.T, name string, err error, stage Stage, stderr
 	}
 }
 
-// TestInstallsAtOnce: several callers of two registries install one agent.
-func TestInstallsAtOnce(t *testing.T) {
+// TestConcurrentInstalls: several callers of two registries install one agent.
+func TestConcurrentInstalls(t *testing.T) {
 	t.Parallel()
 	npm, env := serveNPM(t, codexPackages(t)...)
 	hold := make(chan struct{})

@@ -52,7 +52,7 @@ func currentIn(dir, id string) (*manifest, error) {
 	if dir == "" {
 		return nil, os.ErrNotExist
 	}
-	// Resolved now, so that a later install does not change what is running.
+	// Links are resolved now, so that a later install does not change a running agent.
 	dir, err := filepath.EvalSymlinks(filepath.Join(dir, id, currentName))
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func (p platform) fits(system, cpus, libc []string) bool {
 	return allows(system, "linux") && allows(cpus, p.arch) && allows(libc, name)
 }
 
-// allows reports whether words have the name or, if no word names what is allowed, do not
+// allows reports whether words contain the name or, if all words are exclusions, do not
 // exclude it.
 func allows(words []string, name string) bool {
 	only := slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "!") })

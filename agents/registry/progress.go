@@ -18,9 +18,9 @@ func (r *Registry) setProgress(p Progress) {
 }
 
 // Progress returns the progress of the last install of an agent, by any caller. number
-// counts progresses; it is zero before the first install. changed is closed at the next
-// progress, and nil for an unknown agent. A follower may miss intermediate ones, but never
-// the last.
+// counts the reports of progress; it is zero before the first install. changed is closed at
+// the next report, and nil for an unknown agent. A follower may miss intermediate reports,
+// but never the last.
 func (r *Registry) Progress(id string) (p Progress, number uint64, changed <-chan struct{}) {
 	if _, err := r.find(id); err != nil {
 		return p, 0, nil

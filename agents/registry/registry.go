@@ -54,7 +54,7 @@ type Config struct {
 	// deskhand from PATH.
 	Mock []string
 
-	// RequirePreinstall prevents that [Registry.Prepare] installs agents.
+	// RequirePreinstall keeps [Registry.Prepare] from installing agents.
 	RequirePreinstall bool
 
 	// Secrets names environment variables that npm and agents never get, in addition to
@@ -68,7 +68,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Registry knows the agents. Make one with [New].
+// Registry is the list of known agents and the state of their installs. Make one with [New].
 type Registry struct {
 	cfg    Config
 	shared []string // directories of agents that are installed for all users

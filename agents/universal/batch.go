@@ -25,8 +25,8 @@ const (
 )
 
 // batch is one row of the log, with several events. A row for each event would
-// take ten times the space. Only some rows have a state: that of any other row is
-// made of the newest state before it and the entries since.
+// take ten times the space. Only some rows have a state. The state of another row is
+// made from the newest state before it and the later entries.
 type batch struct {
 	Events  []storedEvent   `json:"events"`
 	Applied int64           `json:"applied,omitempty"` // the last entry that was applied
@@ -121,7 +121,7 @@ func readEvents(ctx context.Context, log *eventlog.Log, session string, after in
 	return out[:min(len(out), limit)], nil
 }
 
-// checkpoint is a point from which the making of a session's events can continue.
+// checkpoint is a point in a session from which the projection can continue.
 type checkpoint struct {
 	state   *State    // nil: not known
 	applied int64     // the last entry that the state has

@@ -17,7 +17,7 @@
 //	session/new answered           session.started
 //	a prompt                       turn.started, and the user's message as an item
 //	message and thought chunks     an item, with a delta for each chunk
-//	tool call                      an item tool_call; when it is over, an item tool_result
+//	tool call                      an item tool_call; when it ends, an item tool_result
 //	plan, mode, options, usage     an item of kind status
 //	a question about permission    permission.requested and permission.resolved
 //	a plan that wants approval     question.requested and question.resolved
@@ -33,8 +33,8 @@
 // # Lifetime
 //
 // Events are made when they are read. Events of long sessions are made earlier, in the
-// background ([Projector.OnAppend]). [Projector.Close] stops the background work and waits for its end. A
-// Follower and a State need no Close.
+// background ([Projector.OnAppend]). [Projector.Close] stops the background work and waits for
+// it. A Follower and a State need no Close.
 //
 // # Concurrency
 //

@@ -41,8 +41,8 @@ func anAnswer(id int) eventlog.Event {
 	return eventlog.Event{Kind: "response:session/prompt", Payload: fmt.Appendf(nil, `{"id":%d,"result":{"stopReason":"end_turn"}}`, id)}
 }
 
-// TestFollowTurn: a turn is followed from its own beginning to its own end, also
-// when another turn runs at the same time and continues.
+// TestFollowTurn: a follower of a turn gets the events from the beginning to the end of that
+// turn, also when another turn runs concurrently and continues.
 func TestFollowTurn(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})

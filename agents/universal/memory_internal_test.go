@@ -2,7 +2,7 @@
 
 package universal
 
-// The race detector makes these ten times slower. Each does its work in one goroutine.
+// The race detector makes these tests ten times slower, and each uses one goroutine only.
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// TestManyTools: an agent that begins very many tool calls, or large ones, without
-// ending them, makes the state hold some.
+// TestManyTools: the state bounds the number and size of tool calls that an agent begins
+// without ending them.
 func TestManyTools(t *testing.T) {
 	t.Parallel()
 	for name, update := range map[string]string{
@@ -59,7 +59,7 @@ func TestManyTools(t *testing.T) {
 	}
 }
 
-// TestLargeQuestions: open questions have a bound together. An answer makes room.
+// TestLargeQuestions: the size of all open questions together is bounded. An answer makes room.
 func TestLargeQuestions(t *testing.T) {
 	t.Parallel()
 	s := NewState("s1")

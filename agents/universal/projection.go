@@ -15,8 +15,8 @@ import (
 )
 
 // Projection makes, stores and reads the events of one session. [Projector.Session] returns
-// one. Its methods return the errors of package eventlog. They do not wait for Postgres to
-// come back when they read.
+// one. Its methods return the errors of package eventlog. While Postgres cannot be reached,
+// reads fail without waiting.
 type Projection struct {
 	id     string
 	log    *eventlog.Log
@@ -28,8 +28,7 @@ type Projection struct {
 	since int // bytes of the entries applied since
 }
 
-// dropState frees the state, unless another goroutine uses it. Then it stays until
-// the session is asked for again.
+// dropState frees the state, unless another goroutine uses it.
 func (p *Projection) dropState() {
 	if p.mu.TryLock() {
 		p.state = nil

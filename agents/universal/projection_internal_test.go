@@ -19,7 +19,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
-// testHistory is a session's log, with the events and the state that it must lead to.
+// testHistory is a session's log, with the expected events and state.
 type testHistory struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -269,9 +269,9 @@ func (h *testHistory) live(logs []*eventlog.Log) {
 	}
 }
 
-// TestProjectionsGoOnFromAState: a projection continues from a stored state near the end,
+// TestProjectionsContinueFromAState: a projection continues from a stored state near the end,
 // also within a turn, and restores no state if there are no new entries.
-func TestProjectionsGoOnFromAState(t *testing.T) {
+func TestProjectionsContinueFromAState(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})
 	for seed := range uint64(2) {
@@ -294,7 +294,7 @@ func TestProjectionsGoOnFromAState(t *testing.T) {
 	}
 }
 
-// TestReadingNeedsNoState: to read, count and list what is stored restores no state.
+// TestReadingNeedsNoState: reading, counting and listing stored events restores no state.
 func TestReadingNeedsNoState(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})

@@ -9,9 +9,9 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// Projector stores the events of sessions in the log that has the sessions. A
-// session's events have a stream of their own, so that their numbers stay valid
-// when a later version makes other events of the same entries.
+// Projector stores the events of sessions in the log that has the sessions. Each
+// session has a separate stream for its events, so that their numbers stay valid when a
+// later version makes other events from the same entries.
 //
 // Events are made when a caller reads them. Those of long sessions are made
 // earlier: see OnAppend.
@@ -28,9 +28,9 @@ type Projector struct {
 }
 
 const (
-	// appendsBetween is how many entries a session gets before OnAppend has its
-	// events made. It is fewer than the log has in memory. Short sessions, which
-	// most are, cost nothing until a caller reads them.
+	// appendsBetween is how many entries a session gets before OnAppend makes its
+	// events. The log has more entries in memory. Short sessions, which are the most
+	// frequent, cost nothing until a caller reads them.
 	appendsBetween = 2048
 
 	// maxStates bounds how many sessions' states are in memory. The state of
@@ -68,9 +68,9 @@ func (p *Projector) Session(id string) *Projection {
 	return s
 }
 
-// OnAppend has the events of a session made each time that its stream has grown
-// by some thousand entries. The first reader of a long history then does not wait
-// for all of it. OnAppend does not block. Call it from [eventlog.Config].Grown.
+// OnAppend makes the events of a session in the background each time that its stream has
+// grown by 2048 entries, so that the first reader of a long history does not wait for all of
+// it. OnAppend does not block. Call it from [eventlog.Config].Grown.
 func (p *Projector) OnAppend(stream string, before, last int64) {
 	session, ok := strings.CutPrefix(stream, agents.SessionStream(""))
 	if !ok || before/appendsBetween == last/appendsBetween {

@@ -20,8 +20,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("%s: not within a minute", what)
 }
 
-// TestLongSessionsAreMadeAhead: the events of long sessions are made before they are read,
-// and those of short sessions are not. The projector can be closed while it makes events.
+// TestLongSessionsAreMadeAhead: the events of long sessions, and of no short ones, are made
+// before they are read. The projector can be closed while it makes events.
 func TestLongSessionsAreMadeAhead(t *testing.T) {
 	t.Parallel()
 	var p atomic.Pointer[Projector]

@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// State is the result of all entries that Apply has got, as far as later events depend on
-// it. Its fields are exported only for JSON.
+// State holds everything about the applied entries that later events depend on. Its fields are
+// exported only for JSON.
 type State struct {
 	Session  string                  `json:"session"`
 	Native   string                  `json:"native,omitempty"`
@@ -67,7 +67,7 @@ type openQuestion struct {
 	Names    map[string]string `json:"names"`
 }
 
-// Limits of the state. The log has the rest.
+// Limits of the state. Data beyond them is only in the log.
 const (
 	maxEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
 	maxText      = 1 << 20  // bytes of a message, after which a new one continues
@@ -82,8 +82,8 @@ const (
 // NewState returns the state before the first entry of a session.
 func NewState(session string) *State { return &State{Session: session} }
 
-// Version is the version of Apply and of State. It changes when the same log makes other
-// events or another state.
+// Version is the version of Apply and of State. It changes when Apply makes other events or
+// another state from the same log.
 const Version = 5
 
 // saved is a state with the version that made it.
@@ -138,8 +138,8 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Apply applies the next entry of the session's log and returns its events, which may be none. It does not fail:
-// an entry that cannot be understood becomes agent.unparsed.
+// Apply applies the next entry of the session's log and returns its events, which may be none.
+// It does not fail: an entry that cannot be understood becomes agent.unparsed.
 func (s *State) Apply(e eventlog.Event) []Event {
 	s.entry, s.out = e, nil
 	answers, isResponse := strings.CutPrefix(e.Kind, "response:")

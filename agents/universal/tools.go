@@ -10,7 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// toolUpdate is a tool call, or a change of one. A missing member does not change.
+// toolUpdate is a tool call, or a change of a tool call. Missing members stay unchanged.
 type toolUpdate struct {
 	ID        string          `json:"toolCallId"`
 	Title     *string         `json:"title"`
@@ -308,8 +308,7 @@ func (s *State) emitAnswer(q openQuestion, kind, name string, synthetic bool) {
 	s.emit(PermissionResolved, permissionData{q.ID, q.Action, status, map[string]any{}}, synthetic)
 }
 
-// diff returns a unified diff with one hunk. Of the lines that both texts begin and end
-// with, the hunk has the nearest three.
+// diff returns a unified diff with one hunk and up to three lines of context on each side.
 func diff(path, before, after string) string {
 	if before == after {
 		return ""
@@ -342,7 +341,7 @@ func diff(path, before, after string) string {
 	return out.String()
 }
 
-// hunk returns the head of a hunk. A side without lines begins at the line before.
+// hunk returns the header of a hunk. A side without lines has the number of the line before it.
 func hunk(from, before, after int) string {
 	side := func(n int) string {
 		first := from + 1

@@ -50,8 +50,8 @@ func (f *Frame) Release() {
 	}
 }
 
-// Capture takes pictures of the screen. It fetches only what has changed since the picture
-// before.
+// Capture takes pictures of the screen. It fetches only the rows that have changed since the
+// previous picture.
 type Capture struct {
 	c      *Conn
 	seg    shm.Seg // the segment's number at the server
@@ -61,7 +61,7 @@ type Capture struct {
 	closed  chan struct{}  // by Close
 	watch   sync.WaitGroup // for the goroutine that ends the capture
 
-	turn chan struct{} // holds one value; the goroutine that receives it owns what follows
+	turn chan struct{} // holds one value; the goroutine that receives it owns the fields below
 
 	w, h    int
 	segment *segment   // the same rows as current, and perhaps newer
@@ -103,9 +103,8 @@ func (c *Conn) NewCapture() (*Capture, error) {
 	return cp, nil
 }
 
-// Close ends the capture, waits for a Frame that is under way, and frees the memory, as
-// the end of the connection does. Frames that are held stay valid. Close may be called
-// more than once.
+// Close ends the capture, waits for a running Frame, and frees the memory, as the end of
+// the connection does. Frames that are held stay valid. Close may be called more than once.
 func (cp *Capture) Close() error {
 	cp.closing.Do(func() { close(cp.closed) })
 	cp.watch.Wait()
@@ -374,7 +373,7 @@ func (cp *Capture) band(i int) (a, b int) {
 	return i * bandHeight * cp.w * 4, min((i+1)*bandHeight, cp.h) * cp.w * 4
 }
 
-// resize starts over with another size.
+// resize replaces the frames by frames of another size, in which every band is dirty.
 func (cp *Capture) resize(w, h int) {
 	cp.drop()
 	cp.w, cp.h, cp.blank = w, h, true

@@ -46,9 +46,9 @@ func (e *KeyError) Error() string {
 // key is a character, a name of X ("Page_Down"), one that xdotool, Playwright
 // or pyautogui uses ("pagedown", "ArrowLeft", "KeyA", "cmd"), a code point
 // ("U+00E9") or a keysym's number ("0xff0d"). Names are not sensitive to case
-// where that leaves one key. An upper-case letter means Shift and the letter. Its case
-// has no meaning together with Control, Alt or Super: "Control+A" selects all. The error
-// is a *KeyError.
+// if only one key matches. An upper-case letter means Shift and the letter, except together
+// with Control, Alt or Super, where case is ignored: "Control+A" selects all. The error is a
+// *KeyError.
 func ParseChord(s string) (Chord, error) {
 	var ch Chord
 	if len(s) > maxChord || !utf8.ValidString(s) {

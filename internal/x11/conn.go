@@ -30,7 +30,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// ErrConnClosed is returned once the connection to the X server is gone.
+// ErrConnClosed is returned after the connection to the X server has ended.
 var ErrConnClosed = request.ErrConnClosed
 
 var errImpostor = errors.New("another program has taken the X server's socket")
@@ -47,10 +47,10 @@ type Config struct {
 	// Authority is an Xauthority file. Empty: the one that XAUTHORITY names, or
 	// ~/.Xauthority.
 	Authority string
-	// Server is the number, user and group of the X server's process. Nothing, not
-	// even the cookie, is sent to another process. The number alone does not suffice: a
-	// socket keeps the number of the process that listened first, which the X server may
-	// have got after that process. Nil: any process.
+	// Server is the process id, user and group of the X server. Nothing, not even the
+	// cookie, is sent to another process. The id alone does not suffice: a socket keeps
+	// the id of the process that listened first, and the kernel may have reused that id for
+	// the X server. Nil: any process.
 	Server *unix.Ucred
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
@@ -151,7 +151,7 @@ func (c *Conn) Number() int { return c.number }
 // Sync waits until the server has handled every request sent before.
 func (c *Conn) Sync() error { return request.Sync(c.x) }
 
-// quiescence is the connection as package quiesce uses it.
+// quiescence returns the connection in the form that package quiesce uses.
 func (c *Conn) quiescence() *quiesce.Display {
 	return &quiesce.Display{
 		X: c.x, Root: c.root, Number: c.number, ClientPIDs: c.ext.res, Done: c.done, Log: c.log,
@@ -203,8 +203,8 @@ func (c *Conn) atom(name string) (a xproto.Atom, err error) {
 	return a, request.Atoms(c.x, map[string]*xproto.Atom{name: &a})
 }
 
-// openExtensions is like the Init functions of xgb's packages, without their writing to
-// xgb's global tables (see prepareXgb).
+// openExtensions is like the Init functions of xgb's packages, but does not write to xgb's
+// global tables (see prepareXgb).
 func (c *Conn) openExtensions() error {
 	for _, e := range []struct {
 		name     string
@@ -256,7 +256,7 @@ func (c *Conn) openExtensions() error {
 	return nil
 }
 
-// RawEvent is an event of an extension, as it came.
+// RawEvent is an undecoded event of an extension.
 type RawEvent []byte
 
 // Bytes returns e.
@@ -264,7 +264,7 @@ func (e RawEvent) Bytes() []byte { return e }
 
 func (e RawEvent) String() string { return fmt.Sprintf("event %d", e[0]&127) }
 
-// rawError is an error of an extension, as it came.
+// rawError is an undecoded error of an extension.
 type rawError []byte
 
 func (e rawError) SequenceId() uint16 { return xgb.Get16(e[2:]) }

@@ -10,8 +10,8 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// damageWatch has the server collect which parts of the screen were drawn on (DAMAGE
-// extension), and closes a channel at the first.
+// damageWatch makes the server collect the parts of the screen that are drawn on (DAMAGE
+// extension), and closes a channel at the first drawing.
 type damageWatch struct {
 	c      *Conn
 	id     damage.Damage
@@ -23,14 +23,14 @@ type damageWatch struct {
 	woken  bool   // wake is closed
 	events uint   // how many events were handled
 	last   uint16 // the sequence number of the last one
-	// stale means that the next event may be about damage that the request with the
-	// sequence number staleBefore has taken.
+	// stale reports that the next event may be about damage that the request with the
+	// sequence number staleBefore has returned already.
 	stale       bool
 	staleBefore uint16
 	closed      bool
 }
 
-// start begins with the whole screen as damaged.
+// start starts the watch. The whole screen counts as damaged at first.
 func (d *damageWatch) start() error {
 	var err error
 	if d.id, err = damage.NewDamageId(d.c.x); err != nil {

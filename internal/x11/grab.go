@@ -14,8 +14,8 @@ import (
 // GrabChord calls pressed, on the connection's event goroutine, whenever a chord such as
 // "ctrl+alt+shift+Escape" is pressed, whichever window has the focus and whether Caps Lock
 // and Num Lock are on. The window does not get the chord. The grab lasts as long as the
-// connection. It fails if another program has grabbed the chord, or if this keyboard has
-// not all of its keys.
+// connection. It fails if another program has grabbed the chord, or if this keyboard lacks
+// one of its keys.
 func (c *Conn) GrabChord(chord string, pressed func()) error {
 	ch, err := ParseChord(chord)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// Input is the pointer and the keyboard of a display, through XTEST. A connection has one.
-// Methods of all three may be called from any goroutine and run one at a time.
+// Input sends pointer and keyboard input through XTEST. A connection has one Input. The
+// methods of Input, Pointer and Keyboard may be called from any goroutine and run one at a
+// time.
 type Input struct {
 	Pointer  *Pointer
 	Keyboard *Keyboard
@@ -22,7 +23,7 @@ type Input struct {
 	unwatch func()
 }
 
-// device is what the pointer and the keyboard have in common.
+// device is the state that the pointer and the keyboard share.
 type device struct {
 	c *Conn
 
@@ -54,8 +55,8 @@ func (c *Conn) NewInput() (*Input, error) {
 	return in, nil
 }
 
-// Close releases what is held down and clears the keycodes that were used for characters.
-// It may be called more than once.
+// Close releases held keys and buttons, and clears the keycodes that were used for
+// characters. It may be called more than once.
 func (in *Input) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -66,7 +67,7 @@ func (in *Input) Close() error {
 	defer in.unwatch()
 	select {
 	case <-in.c.done:
-		return nil // the server has gone
+		return nil // the server has ended
 	default:
 	}
 	err := errors.Join(in.releaseAll(), in.Keyboard.close())

@@ -40,7 +40,7 @@ type stroke struct {
 	shift bool
 }
 
-// keymap is the keyboard as the server has it at one moment.
+// keymap is a snapshot of the server's keyboard mapping and state.
 type keymap struct {
 	first     xproto.Keycode
 	per       int // keysyms per keycode
@@ -92,7 +92,7 @@ func (k *keymap) setModifiers(m *xproto.GetModifierMappingReply) {
 	k.modifiers[0] = 0 // of unused entries
 }
 
-// takeKeymap makes a keymap the present one and indexes it.
+// takeKeymap makes a keymap the current one and indexes it.
 func (kb *Keyboard) takeKeymap(k *keymap, used *xproto.GetPropertyReply) {
 	// The core protocol shows two groups, two keysyms each.
 	if k.group = k.state.group; k.group > 1 || k.per < 4 {

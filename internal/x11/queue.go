@@ -2,7 +2,7 @@ package x11
 
 import "sync"
 
-// queue passes values from a goroutine that must not wait to one that may.
+// queue passes values from a goroutine that must not block to a goroutine that may.
 type queue[T any] struct {
 	ready chan struct{} // holds a token while there may be values
 	limit int

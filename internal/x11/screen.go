@@ -106,8 +106,9 @@ func (c *Conn) Size() (w, h int, err error) {
 	return c.size.w, c.size.h, nil
 }
 
-// OnResize has f called with every new screen size. f runs on the connection's event
-// goroutine: it must return soon and must not call methods of c that ask the server.
+// OnResize sets a function that is called with every new screen size. f runs on the
+// connection's event goroutine: it must return soon and must not call methods of c that wait
+// for the server.
 func (c *Conn) OnResize(f func(w, h int)) {
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
@@ -195,8 +196,8 @@ func (c *Conn) monitor() (*monitor, error) {
 	return found, nil
 }
 
-// changeSize gives the screen a mode of that size. RRSetScreenSize alone fails and leaves
-// Xvfb's CRTC larger than the screen.
+// changeSize sets a mode of that size. RRSetScreenSize alone would fail and leave Xvfb's CRTC
+// larger than the screen.
 func (c *Conn) changeSize(w, h int) error {
 	m, err := c.monitor()
 	if err != nil {

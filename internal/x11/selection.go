@@ -62,7 +62,7 @@ type Clipboard struct {
 	win   xproto.Window
 	atoms selectionAtoms
 	chunk int           // most bytes in one property, so that a request can hold them
-	stall time.Duration // how long a transfer may stand still
+	stall time.Duration // how long a transfer may make no progress
 
 	events  *queue[xgb.Event]
 	tasks   chan func()
@@ -77,7 +77,7 @@ type Clipboard struct {
 
 	unhandle func()
 
-	// The goroutine of run owns what follows.
+	// The goroutine of run owns the fields below.
 	owned map[xproto.Atom]*holding
 	sends map[transfer]*sending
 	count int // of requests that were answered
@@ -147,9 +147,9 @@ func (cb *Clipboard) Close() error {
 	return nil
 }
 
-// Set puts content on a selection, in place of what was there. It returns when the X
-// server says that this clipboard owns the selection. The data is kept, not copied: it
-// must not be changed afterwards.
+// Set puts content on a selection, in place of the former content. It returns when the X
+// server has confirmed that this clipboard owns the selection. The data is kept, not copied:
+// it must not be changed afterwards.
 func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, content Content) error {
 	name, err := cb.selection(sel)
 	if err != nil {
@@ -159,7 +159,7 @@ func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, content Content
 	if err != nil {
 		return fmt.Errorf("set %s: %w", sel, err)
 	}
-	failure, err := ask(ctx, cb, func(result chan<- error) { cb.own(name, h, result, 3) })
+	failure, err := askLoop(ctx, cb, func(result chan<- error) { cb.own(name, h, result, 3) })
 	if err = errors.Join(err, failure); err != nil {
 		return fmt.Errorf("set %s: %w", sel, err)
 	}
@@ -183,7 +183,7 @@ func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string, mos
 }
 
 func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most int) ([]byte, error) {
-	own, err := ask(ctx, cb, func(result chan<- *holding) { result <- cb.owned[sel] })
+	own, err := askLoop(ctx, cb, func(result chan<- *holding) { result <- cb.owned[sel] })
 	if err != nil {
 		return nil, err
 	}

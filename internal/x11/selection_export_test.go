@@ -7,13 +7,13 @@ import (
 
 // SetStall shortens how long a transfer may stand still.
 func (cb *Clipboard) SetStall(d time.Duration) {
-	_ = cb.do(context.Background(), func() { cb.stall = d })
+	_ = cb.onLoop(context.Background(), func() { cb.stall = d })
 }
 
 // Transfers returns the number of transfers under way and of selections that are owned.
 func (cb *Clipboard) Transfers() (sends, reads, owned int) {
 	result := make(chan [3]int, 1)
-	if cb.do(context.Background(), func() { result <- [3]int{len(cb.sends), len(cb.reads), len(cb.owned)} }) != nil {
+	if cb.onLoop(context.Background(), func() { result <- [3]int{len(cb.sends), len(cb.reads), len(cb.owned)} }) != nil {
 		return 0, 0, 0
 	}
 	r := <-result
@@ -26,6 +26,6 @@ var DecodeCompound = decodeCompound
 // Occupy keeps the clipboard from answering until goOn is called.
 func (cb *Clipboard) Occupy() (goOn func()) {
 	release := make(chan struct{})
-	_ = cb.do(context.Background(), func() { <-release })
+	_ = cb.onLoop(context.Background(), func() { <-release })
 	return func() { close(release) }
 }

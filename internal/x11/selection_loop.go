@@ -16,7 +16,7 @@ import (
 // stallLimit is how long a transfer may stall.
 const stallLimit = 10 * time.Second
 
-// errSelectionTaken is returned if other programs take the selection each time.
+// errSelectionTaken is returned if other programs take the selection after each attempt.
 var errSelectionTaken = errors.New("another program took the selection")
 
 // receive queues events for the clipboard. It runs on the connection's event goroutine.
@@ -59,7 +59,7 @@ func (cb *Clipboard) run() {
 	for {
 		select {
 		case <-cb.quit:
-			cb.leave()
+			cb.destroyWindows()
 			return
 		case <-cb.c.done:
 			return
@@ -76,8 +76,8 @@ func (cb *Clipboard) run() {
 	}
 }
 
-// leave destroys the clipboard's windows, which empties its selections.
-func (cb *Clipboard) leave() {
+// destroyWindows destroys the clipboard's windows, which empties its selections.
+func (cb *Clipboard) destroyWindows() {
 	for key, s := range cb.sends {
 		cb.endSend(key, s)
 	}
@@ -89,8 +89,8 @@ func (cb *Clipboard) leave() {
 	}
 }
 
-// do runs f on the goroutine of run.
-func (cb *Clipboard) do(ctx context.Context, f func()) error {
+// onLoop runs f on the goroutine of run.
+func (cb *Clipboard) onLoop(ctx context.Context, f func()) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -101,10 +101,10 @@ func (cb *Clipboard) do(ctx context.Context, f func()) error {
 	}
 }
 
-// ask calls f on the goroutine of run and returns what f, or a later event, sends.
-func ask[T any](ctx context.Context, cb *Clipboard, f func(result chan<- T)) (v T, err error) {
+// askLoop calls f on the goroutine of run and returns what f, or a later event, sends.
+func askLoop[T any](ctx context.Context, cb *Clipboard, f func(result chan<- T)) (v T, err error) {
 	result := make(chan T, 1)
-	if err := cb.do(ctx, func() { f(result) }); err != nil {
+	if err := cb.onLoop(ctx, func() { f(result) }); err != nil {
 		return v, err
 	}
 	select {
@@ -168,7 +168,7 @@ func (cb *Clipboard) withTime(f func(xproto.Timestamp)) {
 	xproto.ChangeProperty(cb.c.x, xproto.PropModeAppend, cb.win, cb.atoms.clock, xproto.AtomInteger, 8, 0, nil)
 }
 
-// own takes a selection. It tries again if another program takes it.
+// own takes a selection. It tries again if another program takes the selection.
 func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries int) {
 	cb.withTime(func(now xproto.Timestamp) {
 		xproto.SetSelectionOwner(cb.c.x, cb.win, sel, now)
@@ -248,7 +248,8 @@ func (cb *Clipboard) expire(now time.Time) {
 // may take a selection thousands of times a second.
 const changeInterval = 250 * time.Millisecond
 
-// callOnChange has a goroutine, so that the function of OnChange may use the clipboard.
+// callOnChange runs in its own goroutine, so that the function of OnChange may use the
+// clipboard.
 func (cb *Clipboard) callOnChange() {
 	for {
 		select {

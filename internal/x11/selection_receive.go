@@ -17,15 +17,15 @@ const (
 	// maxTargets and maxTargetBytes bound an owner's list of targets.
 	maxTargets     = 512
 	maxTargetBytes = 64 << 10
-	// Content may come in morePieces pieces, and in one more for each pieceAverage bytes
-	// of the limit. Programs send pieces of 4 KiB and more.
+	// Content may arrive in morePieces pieces, and in one more piece for each pieceAverage
+	// bytes of the limit. Programs send pieces of 4 KiB and more.
 	morePieces   = 256
 	pieceAverage = 1024
 	// maxSpare bounds the requestor windows that are kept.
 	maxSpare = 8
 )
 
-// reading is a conversion under way. Each has its own window, which identifies answers.
+// reading is a running conversion. Each has its own window, which identifies answers.
 type reading struct {
 	win         xproto.Window
 	sel, target xproto.Atom
@@ -50,7 +50,7 @@ type conversion struct {
 }
 
 // targets asks the owner which targets it offers. The list is nil if the owner does not
-// say. The error is ErrNoContent if there is no owner.
+// support the question. The error is ErrNoContent if there is no owner.
 func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Atom, error) {
 	got, err := cb.convert(ctx, sel, cb.atoms.targets, maxTargetBytes)
 	if errors.Is(err, ErrNoContent) {
@@ -76,14 +76,14 @@ func (cb *Clipboard) targets(ctx context.Context, sel xproto.Atom) ([]xproto.Ato
 // convert asks the owner for the selection as a target, of at most that many bytes.
 func (cb *Clipboard) convert(ctx context.Context, sel, target xproto.Atom, most int) (converted, error) {
 	r := &reading{sel: sel, target: target, most: most, last: time.Now()}
-	c, err := ask(ctx, cb, func(result chan<- conversion) {
+	c, err := askLoop(ctx, cb, func(result chan<- conversion) {
 		r.result = result
 		cb.beginRead(r)
 	})
 	if err == nil {
 		return c.converted, c.err
 	}
-	_ = cb.do(context.WithoutCancel(ctx), func() { cb.endRead(r, err) })
+	_ = cb.onLoop(context.WithoutCancel(ctx), func() { cb.endRead(r, err) })
 	return converted{}, err
 }
 

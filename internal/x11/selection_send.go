@@ -40,7 +40,7 @@ type transfer struct {
 	prop xproto.Atom
 }
 
-// sending is the rest of a transfer, which goes on when the selection is lost (ICCCM
+// sending is the rest of a transfer, which continues after the selection is lost (ICCCM
 // 2.7.2).
 type sending struct {
 	typ  xproto.Atom
@@ -67,7 +67,7 @@ func (cb *Clipboard) newHolding(c Content) (*holding, error) {
 	return h, err
 }
 
-// addText offers text under the names that programs ask for it.
+// addText offers text under all target names with which programs request it.
 func (cb *Clipboard) addText(h *holding, text []byte) {
 	for _, target := range []xproto.Atom{cb.atoms.utf8, cb.atoms.textUTF8, cb.atoms.textPlain} {
 		h.add(target, value{typ: target, data: text})
@@ -132,8 +132,8 @@ func (cb *Clipboard) answerMultiple(h *holding, to transfer) bool {
 	return true
 }
 
-// put writes the content for a target to a property, or begins to. It returns false if it
-// lacks the target.
+// put writes the content for a target to a property, or begins a transfer in pieces. It
+// returns false if the content lacks the target.
 func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 	change := func(typ xproto.Atom, format byte, data []byte) bool {
 		xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, typ, format,
@@ -173,7 +173,7 @@ func (cb *Clipboard) Served(ctx context.Context) (count int, sending bool, err e
 		count   int
 		sending bool
 	}
-	a, err := ask(ctx, cb, func(result chan<- answer) {
+	a, err := askLoop(ctx, cb, func(result chan<- answer) {
 		cb.withTime(func(xproto.Timestamp) { result <- answer{cb.count, len(cb.sends) > 0} })
 	})
 	return a.count, a.sending, err

@@ -59,8 +59,9 @@ func (c *Conn) attachShared(id shm.Seg, size int) ([]byte, error) {
 	return mem, nil
 }
 
-// admitServer lets a server of another user, which only root has, attach a segment: it
-// gives the segment to that user. This program stays its creator, with the same rights.
+// admitServer lets a server that runs as another user attach a segment: it gives the segment
+// to that user. Only root runs such a server. This program stays the creator of the segment
+// and keeps its rights.
 func (c *Conn) admitServer(key int) {
 	server, ok := c.wire.peer()
 	if !ok || int(server.Uid) == os.Geteuid() {
@@ -68,7 +69,7 @@ func (c *Conn) admitServer(key int) {
 	}
 	var desc unix.SysvShmDesc
 	if _, err := unix.SysvShmCtl(key, unix.IPC_STAT, &desc); err != nil {
-		return // attaching fails then, and says why
+		return // attaching then fails with the reason
 	}
 	desc.Perm.Uid = server.Uid
 	_, _ = unix.SysvShmCtl(key, unix.IPC_SET, &desc)

@@ -26,7 +26,7 @@ type slot struct {
 	dirty bool          // pressed since the last drain, so an application may still look it up
 }
 
-// slots is the empty keycodes of a keymap, in pairs without Shift and with.
+// slots holds the two levels, without and with Shift, of each empty keycode of a keymap.
 type slots struct {
 	*device
 	xkb     xkb
@@ -35,7 +35,7 @@ type slots struct {
 	all     []slot
 	claimed bool   // by this Input
 	tick    uint64 // counts uses
-	dirty   bool   // one was pressed since the last drain
+	dirty   bool   // a slot was pressed since the last drain
 }
 
 // newSlots prepares the use of empty keycodes.
@@ -219,10 +219,10 @@ func latest(a, b *slot) *slot {
 	return b
 }
 
-// put sends the slots to the server, in one request, because every application reads the
-// whole keymap after each: the span from the first to the last slot, without a change to
-// the keycodes between. The core protocol's request knows fewer levels and would change
-// these.
+// put sends the slots to the server. It uses one request, because every application reads the
+// whole keymap after each request. The request spans the keycodes from the first to the last
+// slot and leaves the keycodes between them unchanged. The core protocol's request has fewer
+// levels and would change these.
 func (sl *slots) put(changed []*slot) error {
 	lo, hi := changed[0].code, changed[0].code
 	for _, s := range changed {
@@ -262,12 +262,13 @@ func (sl *slots) write() {
 	xproto.ChangeProperty(sl.c.x, xproto.PropModeReplace, sl.c.root, sl.record, xproto.AtomCardinal, 32, n, data)
 }
 
-// claim gives the keymap's empty keycodes to this Input, unless another one has them: two
-// would overwrite each other's characters. The claim is the ownership of a selection,
-// which ends with its client. claim also takes over the slots of an Input that has ended.
+// claim reserves the keymap's empty keycodes for this Input, unless another Input has them:
+// two would overwrite each other's characters. The reservation is the ownership of a
+// selection, which ends with its client. claim also takes over the slots of an Input that has
+// ended.
 func (sl *slots) claim() error {
 	c := sl.c
-	xproto.GrabServer(c.x) // no other client may claim between the question and the claim
+	xproto.GrabServer(c.x) // no other client may claim the slots after the query
 	owner, err := xproto.GetSelectionOwner(c.x, sl.record).Reply()
 	if err == nil && owner.Owner == 0 {
 		xproto.SetSelectionOwner(c.x, sl.window, sl.record, xproto.TimeCurrentTime)

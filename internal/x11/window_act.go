@@ -16,7 +16,7 @@ const (
 	probeLimit = 300 * time.Millisecond
 	// effectLimit is how long an action waits for its effect.
 	effectLimit = time.Second
-	// closeLimit is how long a program has to close its window.
+	// closeLimit is the time that a program has to close its window.
 	closeLimit = 2 * time.Second
 	// flightStep is longer than a step of openbox's animation (1/60 s).
 	flightStep = 40 * time.Millisecond
@@ -201,7 +201,7 @@ func (w *Windows) act(ctx context.Context, op string, id Window, final bool,
 		return err == nil && (done(info) || handled && final), err
 	})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return info, nil // without the effect
+		return info, nil // the request had no effect in time
 	}
 	if err != nil {
 		return info, fmt.Errorf("%s: %w", op, err)

@@ -101,10 +101,10 @@ func (w *Windows) await(ctx context.Context, cond func() (bool, error)) error {
 	}
 }
 
-// WaitReady waits for a window manager: its window, which a property of the root window
-// names, has the same property (EWMH _NET_SUPPORTING_WM_CHECK), unlike that of one that
-// has died. It must also answer a question, because openbox sets the properties before it
-// handles requests.
+// WaitReady waits for a window manager. A property of the root window names the window
+// manager's window, which must have the same property (EWMH _NET_SUPPORTING_WM_CHECK): the
+// window of a dead window manager does not exist. The window manager must also answer a probe,
+// because openbox sets the properties before it handles requests.
 func (w *Windows) WaitReady(ctx context.Context) error {
 	var watched xproto.Window
 	defer func() {
@@ -164,9 +164,9 @@ func (w *Windows) WaitForWindow(ctx context.Context, match func(WindowInfo) bool
 // Watch calls f when windows open, close, get the focus or another title: for one window
 // at most four titles a second, and always the last. After many changes in a second, Watch
 // compares the windows at most 50 times a second, and after 100 events only when that
-// second is over. It does not report what was undone between. f runs on a goroutine of
-// Windows and may use everything here. A second Watch replaces the first. stop does not
-// wait for a call that is running.
+// second has passed. It does not report changes that were undone between two comparisons. f
+// runs on a goroutine of Windows and may call all methods of this package. A second Watch
+// replaces the first. stop does not wait for a running call of f.
 func (w *Windows) Watch(f func(WindowEvent)) (stop func()) {
 	w.watcher.Store(&f)
 	return func() { w.watcher.CompareAndSwap(&f, nil) }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is the socket below xgb. It connects with a given cookie, where xgb uses
+// wire is the socket below xgb. It connects with a given cookie instead of that in
 // $XAUTHORITY, sends several requests in one write, refuses replies that are too long, and
 // drops forged events.
 type wire struct {
@@ -88,8 +88,8 @@ const (
 	fromProgram = 1 << 7 // set in the kind of events that a program sent with SendEvent
 )
 
-// forged reports whether a message is an event of a program that only the X server has
-// reason to send. Programs may send ClientMessage, SelectionNotify as owners, and
+// forged reports whether a message is an event that a program has sent although only the X
+// server has reason to. Programs may send ClientMessage, SelectionNotify as owners, and
 // ConfigureNotify as window managers (ICCCM 2.2 and 4.1.5).
 func forged(kind byte) bool {
 	if kind&fromProgram == 0 {
@@ -122,7 +122,7 @@ func (w *wire) destroyed(head []byte) bool {
 	}
 }
 
-// expect has Read accept replies of n bytes.
+// expect makes Read accept replies of n bytes.
 func (w *wire) expect(n int) {
 	for {
 		most := w.most.Load()

@@ -17,8 +17,8 @@ type Display struct {
 	X          *xgb.Conn
 	Root       xproto.Window
 	Number     int             // of the display
-	ClientPIDs bool            // the X server has X-Resource, which has the processes of its clients
-	Done       <-chan struct{} // closed when the connection is gone
+	ClientPIDs bool            // the X server has X-Resource, which reports the processes of its clients
+	Done       <-chan struct{} // closed when the connection has ended
 	Log        *slog.Logger
 
 	// Batch calls send and has all of its requests reach the X server in one write.
@@ -35,8 +35,8 @@ func (d *Display) pointer() (xproto.Window, error) {
 	return r.Child, nil
 }
 
-// Pauses between looks at an application. Each is longer than the one before: most
-// applications need a fraction of a millisecond, and a slow one needs the processor.
+// Pauses between checks of an application. They get longer: most applications need a
+// fraction of a millisecond, and checks would take processor time from a slow one.
 const (
 	firstPause = 100 * time.Microsecond
 	lastPause  = 4 * time.Millisecond

@@ -21,7 +21,7 @@
 //     (sock_diag), and all of its threads sleep (/proc). An event of the Tracker wakes
 //     it, and it sleeps again.
 //   - A browser's processes are almost idle for longer than a picture takes.
-//   - A paste is over when the owner of the selection and the program that pastes are
+//   - A paste has ended when the owner of the selection and the program that pastes are
 //     idle.
 //
 // # Lifetime
@@ -30,7 +30,7 @@
 //
 // # Concurrency
 //
-// The caller has a lock around a Tracker's methods and the input before them, except
+// The caller must hold a lock while it sends input and calls a Tracker's methods, except for
 // Event and AwaitListener. A Manager needs no lock.
 //
 // # Errors

@@ -21,12 +21,12 @@ var ErrNotDrained = errors.New("the application does not take its keys")
 // Bounds of waiting for an application.
 const (
 	drainLimit = 15 * time.Second
-	// blindWait is the wait for a window without any sign. It sufficed for all programs
-	// that were tried, on a busy machine.
+	// blindWait is the wait for a window whose program shows none of the signs. It sufficed
+	// for all tested programs on a busy machine.
 	blindWait = 500 * time.Millisecond
 	// Intervals between checks whether a window that was pinged still exists.
-	lookFirst = 5 * time.Millisecond
-	lookMost  = 250 * time.Millisecond
+	checkFirst = 5 * time.Millisecond
+	checkMost  = 250 * time.Millisecond
 )
 
 // firstToken is the first number of a ping. Window managers use small numbers or server
@@ -51,7 +51,7 @@ func (t *Tracker) Typed(focus xproto.Window) {
 	}
 }
 
-// Drain waits until every window of Typed has taken its keys or is gone.
+// Drain waits until every window of Typed has taken its keys or is destroyed.
 func (t *Tracker) Drain(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
@@ -88,7 +88,7 @@ func (t *Tracker) DrainWindow(ctx context.Context, win xproto.Window) error {
 	}
 	p := t.display.watch(pid)
 	defer p.close()
-	err := p.waitWoken(ctx, sure, func() { t.tree.wake(top) })
+	err := p.waitWoken(ctx, thorough, func() { t.tree.wake(top) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has exited
 	}
@@ -107,7 +107,7 @@ func (t *Tracker) ping(ctx context.Context, top xproto.Window) error {
 	}
 	message := request.Message(top, t.tree.names.protocols, uint32(t.tree.names.ping), t.token, uint32(top))
 	xproto.SendEvent(t.display.X, false, top, xproto.EventMaskNoEvent, message)
-	pace := lookFirst
+	pace := checkFirst
 	look := time.NewTimer(pace)
 	defer look.Stop()
 	for {
@@ -120,7 +120,7 @@ func (t *Tracker) ping(ctx context.Context, top xproto.Window) error {
 			if _, _, ok := t.tree.application(top); !ok {
 				return nil
 			}
-			pace = min(2*pace, lookMost)
+			pace = min(2*pace, checkMost)
 			look.Reset(pace)
 		case <-t.display.Done:
 			return request.ErrConnClosed

@@ -18,10 +18,10 @@ import (
 // all are almost idle for longer than a picture takes.
 const (
 	familyLook = 4 * time.Millisecond
-	// familyQuiet is how many looks in a row must find all threads asleep: for longer than
+	// familyQuiet is how many consecutive checks must find all threads asleep: for longer than
 	// a picture at 60 Hz, for which an application may wait.
 	familyQuiet = 5
-	// familySleeps is how often timers may wake all threads together between the looks.
+	// familySleeps is how often timers may wake all threads together during these checks.
 	familySleeps = 4
 	maxFamily    = 256
 )

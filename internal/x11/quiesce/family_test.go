@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestHelpers finds the processes of one program, and waits until all have
-// nothing to do.
+// TestHelpers finds the processes of one program, and waits until all are idle.
 func TestHelpers(t *testing.T) {
 	t.Parallel()
 	d := &Display{Done: make(chan struct{})}
@@ -61,7 +60,7 @@ func TestHelpers(t *testing.T) {
 	}
 }
 
-// until polls for what sends no event.
+// until polls for a condition that has no event.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -14,8 +14,8 @@ import (
 // protocol, SETofKEYBUTMASK).
 const anyButton = xproto.ButtonMask1 | xproto.ButtonMask2 | xproto.ButtonMask3 | xproto.ButtonMask4 | xproto.ButtonMask5
 
-// Follow has keys wait until the window manager has handled the clicks, chords and requests
-// about windows before them, which may move the focus. It must be called before the first
+// Follow makes keys wait until the window manager has handled earlier clicks, chords and
+// requests about windows, which may move the focus. It must be called before the first
 // input.
 func (t *Tracker) Follow(m *Manager) { t.manager = m }
 
@@ -26,8 +26,8 @@ func (t *Tracker) ManagerMayAct() { t.pressed = max(t.pressed, 1) }
 // Pressed records that a button was pressed, which the window manager gets first.
 func (t *Tracker) Pressed() { t.pressed++ }
 
-// AwaitManager waits until the window manager has handled all input and the focus does not
-// move.
+// AwaitManager waits until the window manager has handled all input and the focus has stopped
+// moving.
 func (t *Tracker) AwaitManager(ctx context.Context) error {
 	asked, err := t.AwaitPointer(ctx)
 	if err == nil && !asked {
@@ -60,9 +60,9 @@ func (t *Tracker) focusLost() (bool, error) {
 //
 // After a press, the server holds the pointer's events back until the window manager has
 // handled the press (X11 protocol, GrabButton, pointer-mode Synchronous). So the window
-// manager may get each press only after it has handled the one before, and AwaitPointer
-// asks it once for each press. While events are held back, so is the release of the first
-// button, which therefore looks pressed.
+// manager may get each press only after it has handled the previous one, and AwaitPointer
+// probes it once for each press. The release of the first button is held back, too, so the
+// button looks pressed meanwhile.
 func (t *Tracker) AwaitPointer(ctx context.Context) (bool, error) {
 	if t.manager == nil {
 		return false, nil
@@ -109,9 +109,9 @@ func (t *Tracker) patience() time.Time {
 	return time.Now().Add(focusLimit)
 }
 
-// awaitFocus waits until the focus does not move. When the window with the focus is
-// destroyed, no window has it until the window manager handles an event about that, which
-// may come after a question that it answered.
+// awaitFocus waits until the focus has stopped moving. When the window with the focus is
+// destroyed, no window has the focus until the window manager handles the event. The event
+// may reach it after a probe that it has answered.
 func (t *Tracker) awaitFocus(ctx context.Context) error {
 	deadline, last := t.patience(), xproto.Window(0)
 	for round := range focusRounds {
@@ -131,7 +131,7 @@ func (t *Tracker) awaitFocus(ctx context.Context) error {
 }
 
 // askManager waits until the window manager has handled its events. It returns false if
-// there is none, or if it does not answer before deadline.
+// there is no window manager, or if it does not answer before deadline.
 func (t *Tracker) askManager(ctx context.Context, deadline time.Time) (bool, error) {
 	ok, err := t.manager.ask(ctx, deadline)
 	switch {

@@ -8,8 +8,9 @@ import (
 	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
-// Unheard returns the window with the focus, for AwaitListener, if no program has asked for
-// its keys, and 0 otherwise. It takes one round trip if the focus has not moved.
+// Unheard returns the window with the focus if no program has selected its keys, and 0
+// otherwise. The result is for AwaitListener. It takes one round trip if the focus has not
+// moved.
 func (t *Tracker) Unheard() (xproto.Window, error) {
 	var events xproto.GetWindowAttributesCookie
 	focused := xproto.GetInputFocus(t.display.X)

@@ -18,12 +18,12 @@ import (
 const (
 	// focusLimit is how long keys wait for a window manager that does not answer.
 	focusLimit = 3 * time.Second
-	// hungLimit is how long they wait if it did not answer the last question.
+	// hungLimit is how long keys wait if it did not answer the last probe.
 	hungLimit = 100 * time.Millisecond
-	// askAgain is the interval between questions, which a new window manager may not have
-	// got.
+	// askAgain is the interval between probes: a new window manager may not have received
+	// the previous one.
 	askAgain = 500 * time.Millisecond
-	// focusRounds bounds the questions whether the focus still moves.
+	// focusRounds bounds the checks whether the focus still moves.
 	focusRounds = 5
 	// maxSupported bounds the names that are read of _NET_SUPPORTED.
 	maxSupported = 1024
@@ -48,7 +48,7 @@ type Manager struct {
 	answer chan struct{} // nil if no caller waits
 }
 
-// NewManager prepares the questions. A window manager may start later.
+// NewManager prepares the probes. A window manager may start later.
 func NewManager(d *Display) (*Manager, error) {
 	m := &Manager{display: d}
 	err := request.Atoms(d.X, map[string]*xproto.Atom{
@@ -77,8 +77,8 @@ func (m *Manager) Event(ev xgb.Event) {
 // window. A Tracker that follows the Manager waits for that before keys.
 func (m *Manager) Acted() { m.acted.Store(true) }
 
-// Require sets whether there is a window manager that must answer. Otherwise the properties
-// of the root window decide, which any program can change.
+// Require sets whether there is a window manager that must answer. Without it, the properties
+// of the root window tell whether there is one. Any program can change these.
 func (m *Manager) Require(on bool) { m.required.Store(on) }
 
 // Handled waits until the window manager has handled all earlier requests, which it handles
@@ -106,7 +106,7 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	case <-m.display.Done:
 		return false, request.ErrConnClosed
 	}
-	// With another window, a late answer does not count for the next question.
+	// The next probe uses another window, so that a late answer does not count for it.
 	m.mu.Lock()
 	m.probe, m.answer = 0, nil
 	m.mu.Unlock()
@@ -114,7 +114,8 @@ func (m *Manager) Handled(ctx context.Context, limit time.Duration) (bool, error
 	return false, err
 }
 
-// expect has answer closed when the window manager sets the property on probe.
+// expect returns a window for the next probe. answer is closed when the window manager sets
+// the property on that window.
 func (m *Manager) expect(answer chan struct{}) (probe xproto.Window, err error) {
 	m.mu.Lock()
 	probe = m.probe
@@ -165,8 +166,8 @@ func (m *Manager) AwaitFocus(ctx context.Context, win xproto.Window) error {
 	return nil
 }
 
-// ask is like Handled but returns false if there is no window manager, and errHung if it
-// does not answer before deadline.
+// ask is like Handled but returns false if there is no window manager, and errHung if the
+// window manager does not answer before deadline.
 func (m *Manager) ask(ctx context.Context, deadline time.Time) (bool, error) {
 	for {
 		left := time.Until(deadline)

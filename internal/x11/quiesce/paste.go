@@ -19,13 +19,13 @@ type Clipboard interface {
 	Served(ctx context.Context) (count int, sending bool, err error)
 }
 
-// FollowClipboard has Quiesce wait for transfers from this clipboard of the same connection.
-// It must be called before the first input.
+// FollowClipboard makes Quiesce wait for transfers from this clipboard, which must use the
+// same connection. It must be called before the first input.
 func (t *Tracker) FollowClipboard(c Clipboard) { t.clipboard = c }
 
-// quiescePaste waits until applications that got input have what they paste. Most sleep
-// until the owner of the selection answers: they have read all their input and answer
-// pings, but would take the next keys before the pasted text.
+// quiescePaste waits until applications that got input have received the content that they
+// paste. Most applications sleep until the owner of the selection answers: they have read all
+// their input and answer pings, but would take the next keys before the pasted text.
 func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 	owners, err := t.tree.selectionOwners()
 	if err != nil {
@@ -46,7 +46,7 @@ func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 
 // waitServed waits until the clipboard has answered all requests and the applications sleep.
 func (t *Tracker) waitServed(ctx context.Context, apps []*process) error {
-	quiet := true // they sleep
+	quiet := true // the applications sleep
 	return t.display.poll(ctx, func() (bool, error) {
 		served, sending, err := t.clipboard.Served(ctx)
 		if err != nil {

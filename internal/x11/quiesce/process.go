@@ -46,22 +46,22 @@ func (p *process) close() {
 	}
 }
 
-// care says how surely a process must be found asleep.
-type care struct {
-	looks int // in a row that find it asleep
-	trips int // to the server within each look
+// sleepCheck says how thoroughly to check that a process sleeps.
+type sleepCheck struct {
+	checks int // consecutive checks that must find it asleep
+	trips  int // round trips to the server within each check
 }
 
 var (
-	sure  = care{2, 3} // a mistake would change what is typed
-	quick = care{1, 1} // a mistake means that input does not wait
+	thorough = sleepCheck{2, 3} // a mistake would change what is typed
+	quick    = sleepCheck{1, 1} // a mistake means that input does not wait
 )
 
 // waitWoken waits until the process has probably handled all events: it sleeps, wake wakes
 // it, and it sleeps again. The first sleep is not enough: a program that flushes its
 // requests before it sleeps may read events, which it handles only when it next wakes
 // (xterm does, once in a few hundred times).
-func (p *process) waitWoken(ctx context.Context, c care, wake func()) error {
+func (p *process) waitWoken(ctx context.Context, c sleepCheck, wake func()) error {
 	sleeps, err := p.waitAsleep(ctx, c, nil)
 	if err != nil {
 		return err
@@ -72,16 +72,17 @@ func (p *process) waitWoken(ctx context.Context, c care, wake func()) error {
 }
 
 // waitAsleep waits until the process sleeps, with nothing to read, and its threads have
-// gone to sleep more often than before says. It returns how often each thread has.
-func (p *process) waitAsleep(ctx context.Context, c care, before []uint64) (sleeps []uint64, err error) {
-	looks := 0
+// gone to sleep more often than in before. It returns how often each thread has gone to
+// sleep.
+func (p *process) waitAsleep(ctx context.Context, c sleepCheck, before []uint64) (sleeps []uint64, err error) {
+	checks := 0
 	err = p.display.poll(ctx, func() (bool, error) {
 		now, err := p.display.asleep(c.trips, p)
-		if looks++; now == nil || slices.Equal(now, before) {
-			looks = 0
+		if checks++; now == nil || slices.Equal(now, before) {
+			checks = 0
 		}
 		sleeps = now
-		return looks == c.looks, err
+		return checks == c.checks, err
 	})
 	return sleeps, err
 }
@@ -102,7 +103,7 @@ func (p *process) unread() bool {
 	return err == nil && unread
 }
 
-// asleep looks at processes before and after some round trips to the server. The server
+// asleep checks processes before and after some round trips to the server. The server
 // serves its clients in turn, so in that time it has answered the processes and sent their
 // events, which wake a thread and stay unread until then. asleep returns how often each
 // thread has gone to sleep, or nil if a thread was awake or something is unread. If the
@@ -143,8 +144,8 @@ func (d *Display) allAsleep(all []*process) (bool, error) {
 }
 
 // sleeps returns how often each thread of the processes has gone to sleep, or nil if a
-// thread is awake. Processes that have exited do not count, even if their parents do not
-// know yet. The error is fs.ErrNotExist if all have.
+// thread is awake. It ignores processes that have exited, also zombies. The error is
+// fs.ErrNotExist if all have exited.
 func sleeps(pids ...int) (counts []uint64, err error) {
 	for _, pid := range pids {
 		dir := "/proc/" + strconv.Itoa(pid) + "/task/"

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestUnread knows what a process has to read of its display, and of no other socket.
+// TestUnread: unread reports unread data of the display's socket, and of no other socket.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	connect := func(number string) (server, client net.Conn) {

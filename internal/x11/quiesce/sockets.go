@@ -117,7 +117,7 @@ func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err erro
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, errNoDiag // gone, or another user's
+		return nil, errNoDiag // the process has ended, or belongs to another user
 	}
 	for _, e := range list {
 		link, err := os.Readlink(filepath.Join(dir, e.Name()))

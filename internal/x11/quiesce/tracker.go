@@ -22,9 +22,9 @@ const (
 	// takeLimit is how long an application may take to read its input, or to answer a
 	// ping.
 	takeLimit = 2 * time.Second
-	// quietLimit is how long it may take to sleep then. A busy program never sleeps.
+	// quietLimit is how long it may then take to sleep. A busy program never sleeps.
 	quietLimit = 300 * time.Millisecond
-	// unresponsiveLimit is for a window whose last wait ran out of time.
+	// unresponsiveLimit is the limit for a window whose last wait has timed out.
 	unresponsiveLimit = 20 * time.Millisecond
 	// maxUnresponsive bounds the number of these windows.
 	maxUnresponsive = 64
@@ -47,11 +47,11 @@ type Tracker struct {
 
 	acted  []xproto.Window // got clicks, or keys that may do more than change a text
 	latest time.Time       // when they got them
-	served int             // requests that the clipboard had answered at the last wait
+	served int             // number of requests that the clipboard had answered at the last wait
 	typed  []xproto.Window // may still look up keycodes
 
-	focus   xproto.Window // when Unheard asked last; 0: no window
-	listens bool          // its program answers pings
+	focus   xproto.Window // the result of the last query by Unheard; 0: no window
+	listens bool          // the program of focus answers pings
 }
 
 // New returns a Tracker.
@@ -90,7 +90,7 @@ func (t *Tracker) Acted(win xproto.Window) {
 	}
 }
 
-// Shown has the next Quiesce wait for the program of a new window, which may not be ready
+// Shown makes the next Quiesce wait for the program of a new window, which may not be ready
 // for input.
 func (t *Tracker) Shown(win xproto.Window) {
 	t.withoutAnswer.record(win, false)
@@ -149,7 +149,7 @@ func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) e
 	return t.quiescePaste(ctx, apps)
 }
 
-// quiesceWindow waits for the application of a window. It returns its process if that
+// quiesceWindow waits for the application of a window. It returns its process if the process
 // sleeps in time.
 func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep *process, err error) {
 	win = t.tree.managed(win)
@@ -203,7 +203,7 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 		if _, _, shown := t.tree.application(top); !shown {
 			return true, nil
 		}
-		// The window of a terminal goes away with what runs in the terminal.
+		// The window of a terminal closes when the program in the terminal ends.
 		if errors.Is(err, fs.ErrNotExist) || err == nil && childEnds(app.pid) {
 			return false, nil
 		}
@@ -212,7 +212,7 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 }
 
 // limited calls f with a context that ends after limit, or earlier if the last wait for the
-// window ran out of time. It reports whether f returned nil. The error is the one of fatal.
+// window has timed out. It reports whether f returned nil. The error is that of fatal.
 func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
 	err := within(ctx, t.withoutAnswer.limit(win, limit), f)
 	if ctx.Err() == nil {
@@ -234,7 +234,7 @@ func (t *Tracker) fatal(ctx context.Context, win xproto.Window, err error) error
 	return nil
 }
 
-// unresponsive is the windows whose last wait ran out of time.
+// unresponsive is the set of windows whose last wait has timed out.
 type unresponsive struct {
 	mu      sync.Mutex // guards the fields below
 	windows map[xproto.Window]struct{}

@@ -82,7 +82,7 @@ func (t *tree) process(win, top xproto.Window) int {
 	return int(xgb.Get32(p.Value))
 }
 
-// wake sends an unknown event to the client of a window, after all other events.
+// wake sends an event of an unknown type to the client of a window, after all other events.
 func (t *tree) wake(win xproto.Window) {
 	xproto.SendEvent(t.X, false, win, xproto.EventMaskNoEvent, request.Message(win, t.names.wake))
 }
