@@ -108,7 +108,7 @@ type upd struct {
 	CurrentModeID string          `json:"currentModeId"`
 }
 
-// text is that of a chunk, or of a tool call's first piece of content.
+// text returns the text of a chunk, or of the first content of a tool call.
 func (u upd) text() string {
 	var b struct{ Text string }
 	if json.Unmarshal(u.Content, &b) == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
-// say appends entries to a session and returns the number of the last one.
-func say(t *testing.T, log *eventlog.Log, session string, entries ...eventlog.Event) (last int64) {
+// appendEntries appends entries to a session and returns the number of the last one.
+func appendEntries(t *testing.T, log *eventlog.Log, session string, entries ...eventlog.Event) (last int64) {
 	t.Helper()
 	err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
 		for _, e := range entries {
@@ -46,8 +46,8 @@ func anAnswer(id int) eventlog.Event {
 func TestFollowTurn(t *testing.T) {
 	t.Parallel()
 	log := openLog(t, eventlog.Config{})
-	say(t, log, "s", aPrompt(1), anAnswer(1), aPrompt(2))
-	own := say(t, log, "s", aPrompt(3))
+	appendEntries(t, log, "s", aPrompt(1), anAnswer(1), aPrompt(2))
+	own := appendEntries(t, log, "s", aPrompt(3))
 	f, err := NewProjector(log).Session("s").FollowTurn(t.Context(), own)
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +66,8 @@ func TestFollowTurn(t *testing.T) {
 	if err := read(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v while nothing happens", err)
 	}
-	say(t, log, "s", anAnswer(2))
-	say(t, log, "s", anAnswer(3), aPrompt(4), anAnswer(4))
+	appendEntries(t, log, "s", anAnswer(2))
+	appendEntries(t, log, "s", anAnswer(3), aPrompt(4), anAnswer(4))
 	for err == nil {
 		err = read(t.Context())
 	}

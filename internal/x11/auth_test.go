@@ -96,7 +96,7 @@ func TestAuthorityFileMissing(t *testing.T) {
 	}
 }
 
-// TestMergeAuthorityConcurrently has many displays enter the same file.
+// TestMergeAuthorityConcurrently adds the cookies of many displays to one file.
 func TestMergeAuthorityConcurrently(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "auth")
@@ -123,7 +123,7 @@ func TestMergeAuthorityConcurrently(t *testing.T) {
 	}
 }
 
-// TestLockAuthorityStale finds the lock of a process that was killed.
+// TestLockAuthorityStale: the stale lock of a killed process is replaced.
 func TestLockAuthorityStale(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "auth")
@@ -163,7 +163,7 @@ func FuzzParseAuthority(f *testing.F) {
 	})
 }
 
-// Not parallel: it changes the environment.
+// It is not parallel, because it changes the environment.
 func TestAuthorityNowhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("XAUTHORITY", "")

@@ -12,7 +12,7 @@ import (
 )
 
 // same compares w times h pixels, which have four bytes each, in rows of that
-// many bytes. The fourth byte means nothing.
+// many bytes. It ignores the fourth byte.
 func same(a []byte, strideA int, b []byte, strideB, w, h int) bool {
 	for y := range h {
 		for x := range w {

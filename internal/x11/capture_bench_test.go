@@ -51,7 +51,7 @@ func BenchmarkFrameUnchanged(b *testing.B) { benchmarkFrame(b, false, nil, withS
 
 func BenchmarkFrameSmallDamage(b *testing.B) { benchmarkFrame(b, false, fillSome, withShm) }
 
-// The frame before is held, as an encoder does: each is a copy.
+// The previous frame is held, as by an encoder, so that each frame is a copy.
 func BenchmarkFrameSmallDamageHeld(b *testing.B) { benchmarkFrame(b, true, fillSome, withShm) }
 
 func BenchmarkFrameFull(b *testing.B) { benchmarkFrame(b, false, fillAll, withShm) }

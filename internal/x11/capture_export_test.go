@@ -14,7 +14,7 @@ func (c *Conn) Raw() (*xgb.Conn, xproto.Window) { return c.x, c.root }
 // WithoutShm makes c believe that the server has no MIT-SHM.
 func (c *Conn) WithoutShm() { c.ext.shm = false }
 
-// Handle is handle.
+// Handle exports Conn.handle.
 func (c *Conn) Handle(f func(xgb.Event)) (remove func()) { return c.handle(f) }
 
 // Cork and Uncork hold requests back.
@@ -31,7 +31,7 @@ func (cp *Capture) Trimmed() bool {
 	return cp.segment == nil && cp.current == nil && cp.frames == nil
 }
 
-// ServerPID is the process at the other end.
+// ServerPID returns the process id of the X server.
 func (c *Conn) ServerPID() (int, error) {
 	raw, err := c.wire.Conn.(*net.UnixConn).SyscallConn()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // patience bounds each wait in these tests.
 const patience = time.Minute
 
-// painter draws on the root window, through a connection of its own.
+// painter draws on the root window through a separate connection.
 type painter struct {
 	tb   testing.TB
 	x    *xgb.Conn
@@ -58,7 +58,7 @@ func (p *painter) sync() {
 	}
 }
 
-// screen is the whole screen by a single GetImage.
+// screen returns the whole screen from a single GetImage.
 func (p *painter) screen(w, h int) []byte {
 	p.tb.Helper()
 	r, err := xproto.GetImage(p.x, xproto.ImageFormatZPixmap, xproto.Drawable(p.root), 0, 0, uint16(w), uint16(h), 0xffffffff).Reply()
@@ -234,7 +234,7 @@ func TestFrameRandomDrawing(t *testing.T) {
 	}
 }
 
-// heldFrame is a frame with what it held when it was taken.
+// heldFrame is a frame with a copy of its content at the time when it was taken.
 type heldFrame struct {
 	f     *x11.Frame
 	pix   []byte
@@ -250,7 +250,7 @@ func (h heldFrame) release(t *testing.T) {
 	h.f.Release()
 }
 
-// draw makes some random change, or one that changes nothing.
+// draw makes a random drawing, which may change no pixel.
 func draw(p *painter, rnd *rand.Rand, w, h int) {
 	x, y := rnd.IntN(w), rnd.IntN(h)
 	for range 1 + rnd.IntN(3) {
@@ -275,7 +275,7 @@ func draw(p *painter, rnd *rand.Rand, w, h int) {
 	}
 }
 
-// compare checks f against the screen and against the frame before it.
+// compare checks f against the screen and against the previous frame.
 func compare(t *testing.T, before heldFrame, f *x11.Frame, want []byte) {
 	t.Helper()
 	if !bytes.Equal(f.Pix, want) {
@@ -296,7 +296,7 @@ func compare(t *testing.T, before heldFrame, f *x11.Frame, want []byte) {
 	}
 }
 
-// TestFrameUnchanged draws what is there already: that is damage, no change.
+// TestFrameUnchanged draws the same pixels again: that is damage, but no change.
 func TestFrameUnchanged(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 200, 100)
@@ -377,8 +377,7 @@ func TestCaptureTrim(t *testing.T) {
 	cp.Trim()
 }
 
-// TestFrameXIDs makes sure that frames use up no resource numbers, of which
-// there are only so many.
+// TestFrameXIDs: frames use up no resource numbers, which are limited.
 func TestFrameXIDs(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 64, 64)
@@ -408,9 +407,9 @@ func TestFrameXIDs(t *testing.T) {
 	}
 }
 
-// TestFrameNotTorn has many take frames while another client alternates between
+// TestFrameNotTorn takes frames on many goroutines while another client alternates between
 // the two drawings of each round: the top, then everything. A frame whose top
-// and rest come from different moments shows; so does one that is too old.
+// and rest come from different moments is detected, and so is an outdated frame.
 func TestFrameNotTorn(t *testing.T) {
 	t.Parallel()
 	for _, shared := range []bool{true, false} {
@@ -485,8 +484,8 @@ func TestFrameContext(t *testing.T) {
 	if _, err := cp.Frame(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("Frame with an ended context: %v", err)
 	}
-	// One waits for a server that hangs; another for its turn, as long as it
-	// wants to.
+	// One caller waits for a server that hangs. Another waits for its turn until its context
+	// ends.
 	pid, err := c.ServerPID()
 	if err != nil {
 		t.Fatal(err)
@@ -540,7 +539,7 @@ func TestCaptureClose(t *testing.T) {
 	frame(t, other).Release()
 }
 
-// TestCaptureServerKilled takes the server away in the middle of captures.
+// TestCaptureServerKilled kills the server in the middle of captures.
 func TestCaptureServerKilled(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 800, 600)

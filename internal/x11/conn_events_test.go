@@ -14,8 +14,8 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// TestCorkManyRequests sends more than xgb lets go without a reply, and more
-// than is held back.
+// TestCorkManyRequests sends more requests than xgb sends without a reply, and more bytes
+// than a cork holds back.
 func TestCorkManyRequests(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 100, 100)
@@ -52,7 +52,7 @@ func TestHandleRemove(t *testing.T) {
 	drain(t, c)
 	removeSecond()
 	drain(t, c)
-	drain(t, c) // both counters are settled: the handlers are gone
+	drain(t, c) // the handlers were removed, so both counters are final
 	if first != 1 || second != 2 {
 		t.Errorf("handlers ran %d and %d times, want 1 and 2", first, second)
 	}
@@ -90,8 +90,7 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// TestHungServer connects to, and closes a connection to, a server that does
-// nothing.
+// TestHungServer dials a server that does not answer, and closes a connection to one.
 func TestHungServer(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 100, 100)

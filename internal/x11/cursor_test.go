@@ -74,7 +74,7 @@ func TestHugeCursor(t *testing.T) {
 	}
 }
 
-// setCursor shows a pointer of that width and height over the whole screen.
+// setCursor sets a pointer of that width and height for the whole screen.
 func setCursor(t *testing.T, x *xgb.Conn, root xproto.Window, side uint16) {
 	t.Helper()
 	if err := render.Init(x); err != nil {

@@ -36,7 +36,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestDamagedLateEvents has frames overtake the events of the damage in them.
+// TestDamagedLateEvents: a frame arrives before the events of the damage in it.
 func TestDamagedLateEvents(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 100, 100)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestDestroyedByAnother: any client can destroy the resources of another. The connection ends
-// with the next request that needs one, or when the clipboard's window is gone, so that its owner
+// with the next request that needs one, or when the clipboard's window is destroyed, so that its owner
 // makes another connection.
 func TestDestroyedByAnother(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,9 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// TestTypeIntoStopped stops a terminal while it has text to take. Typing must
-// end with an error rather than give keycodes away that the terminal still has
-// to look up, and what was typed must be right once it goes on.
+// TestTypeIntoStopped stops a terminal while it has text to read. Typing must end with an
+// error and must not reuse keycodes that the terminal still has to look up. The typed text
+// must be correct after the terminal continues.
 func TestTypeIntoStopped(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -64,7 +64,7 @@ func (c deafConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// TestDeafClient is no test: it is the program that TestTypeIntoDeaf starts. It
+// TestDeafClient is not a test but the program that TestTypeIntoDeaf starts. It
 // sleeps without having read its events.
 func TestDeafClient(t *testing.T) {
 	display := os.Getenv("DESKHAND_DEAF")
@@ -87,7 +87,7 @@ func TestDeafClient(t *testing.T) {
 	xproto.CreateWindow(x, 0, win, xproto.Setup(x).DefaultScreen(x).Root, 0, 0, 50, 50, 0, xproto.WindowClassInputOutput, 0,
 		xproto.CwEventMask, []uint32{xproto.EventMaskKeyPress | xproto.EventMaskKeyRelease})
 	xproto.MapWindow(x, win)
-	close(deaf) // the read under way takes the next answer, no other
+	close(deaf) // the running read gets the next answer, and later reads get none
 	if err := xproto.SetInputFocusChecked(x, 0, win, xproto.TimeCurrentTime).Check(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (d *desk) managerPID(t *testing.T) int {
 	return pid
 }
 
-// stopped stops a process until the returned function is called.
+// stopped stops a process until the caller calls the returned function.
 func stopped(t *testing.T, pid int) (goOn func()) {
 	t.Helper()
 	send := func(s syscall.Signal) {
@@ -38,8 +38,8 @@ func stopped(t *testing.T, pid int) (goOn func()) {
 	return func() { send(syscall.SIGCONT) }
 }
 
-// heldUp begins f while something is stopped, which f has to wait for, and
-// returns what f does once that goes on.
+// heldUp starts f while a process is stopped, for which f must wait, and returns the result
+// of f after the process has continued.
 func heldUp(t *testing.T, what string, goOn func(), f func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -54,7 +54,7 @@ func heldUp(t *testing.T, what string, goOn func(), f func() error) error {
 	return <-done
 }
 
-// twoTerminals are side by side; the second has the focus.
+// twoTerminals opens two terminals side by side. The second has the focus.
 func (d *desk) twoTerminals(t *testing.T) (at [2]x11.Point, received [2]func() string) {
 	t.Helper()
 	for i := range received {

@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestForgedKeycodeRecord has a program write down keycodes that no keyboard has where
-// an Input looks for those that another Input left.
+// TestForgedKeycodeRecord: a program writes invalid keycodes into the property in which an
+// Input records its slots.
 func TestForgedKeycodeRecord(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 100, 100)
@@ -87,7 +87,7 @@ func TestForgedScreenSize(t *testing.T) {
 	}
 }
 
-// TestLostKeys has a program turn on what loses keys.
+// TestLostKeys: a program turns on keyboard controls that lose keys.
 func TestLostKeys(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
@@ -115,8 +115,8 @@ func TestLostKeys(t *testing.T) {
 	}
 }
 
-// TestDivertedInput has a program give another pointer and keyboard to the connection of
-// an Input.
+// TestDivertedInput: a program assigns another pointer and keyboard to the connection of an
+// Input.
 func TestDivertedInput(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)

@@ -24,8 +24,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// rounds is how often each program is typed into: once, or as DESKHAND_SOAK
-// says.
+// rounds returns how often each test types into a program: once, or DESKHAND_SOAK times.
 func rounds(tb testing.TB) int {
 	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
 	if err != nil {
@@ -103,7 +102,7 @@ func (d *desk) property(t testing.TB, win xproto.Window, name string) []byte {
 	}
 	p, err := xproto.GetProperty(d.conn.X(), false, win, a.Atom, xproto.GetPropertyTypeAny, 0, 1024).Reply()
 	if err != nil {
-		return nil // the window is gone
+		return nil // the window was destroyed
 	}
 	return p.Value
 }
@@ -216,7 +215,7 @@ func sameText(t testing.TB, got, want string) {
 		wrong, len(w), len(g), first, around(g), around(w))
 }
 
-// xterm starts a terminal whose program writes what it reads to a file.
+// xterm starts a terminal whose program copies its input to a file.
 func (d *desk) xterm(t testing.TB) (received func() string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ func (c *Conn) X() *xgb.Conn { return c.x }
 // KeysymName is keysymName.
 func KeysymName(sym xproto.Keysym) string { return keysymName(sym) }
 
-// LockGroup puts another group of the keymap in effect.
+// LockGroup selects another group of the keymap.
 func (in *Input) LockGroup(group byte) error {
 	in.Keyboard.xkb.lock(0, 0, 0, group)
 	return in.c.Sync()
@@ -28,13 +28,13 @@ func (c *Conn) LoseKeys() error {
 	return c.Sync()
 }
 
-// UseXkb has the server report groups to this connection.
+// UseXkb makes the server report groups to this connection.
 func (c *Conn) UseXkb() error {
 	_, err := openXkb(c.x)
 	return err
 }
 
-// ProcessOf is the process of a window's client.
+// ProcessOf returns the process of a window's client.
 func (in *Input) ProcessOf(win xproto.Window) int {
 	spec := res.ClientIdSpec{Client: uint32(win), Mask: res.ClientIdMaskLocalClientPID}
 	r, err := res.QueryClientIds(in.c.x, 1, []res.ClientIdSpec{spec}).Reply()
@@ -44,5 +44,5 @@ func (in *Input) ProcessOf(win xproto.Window) int {
 	return int(r.Ids[0].Value[0])
 }
 
-// Waited says whether keys waited for a program to want the keys of a window, and it did not.
+// Waited reports whether keys waited until the limit for a program to select the keys of a window.
 func (in *Input) Waited(win xproto.Window) bool { return in.programs.HasNoListener(win) }

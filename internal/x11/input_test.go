@@ -19,8 +19,7 @@ import (
 )
 
 // board is a display without a window manager, an Input, and a window that has
-// the focus and keeps all its input events. The window belongs to a connection
-// of its own.
+// the focus and keeps all its input events. The window belongs to a separate connection.
 type board struct {
 	server *testx11.Server
 	conn   *x11.Conn
@@ -94,7 +93,7 @@ func (b *board) input(t *testing.T, c *x11.Conn) *x11.Input {
 	return in
 }
 
-// take waits for n events and forgets them. More is a failure.
+// take waits for n events and removes them. It fails if there are more.
 func (b *board) take(t *testing.T, n int) []xgb.Event {
 	t.Helper()
 	poll(t, "events", func() bool {
@@ -160,7 +159,7 @@ func (b *board) keys(t *testing.T, n int) (names []string, states []uint16) {
 	return names, states
 }
 
-// mask is the modifiers and buttons that are down, and the group.
+// mask returns the modifiers and buttons that are down, and the group.
 func (b *board) mask(t *testing.T) uint16 {
 	t.Helper()
 	r, err := xproto.QueryPointer(b.viewer.X(), b.win).Reply()
@@ -357,9 +356,9 @@ func TestTypeDelayAndCancel(t *testing.T) {
 	}
 }
 
-// TestSlotsOfTheDead types more characters than there are slots, after an
-// Input that was not closed, and beside one that is in use.
-func TestSlotsOfTheDead(t *testing.T) {
+// TestSlotsOfEndedInput types more characters than there are slots, after an Input that was
+// not closed, and while another Input is in use.
+func TestSlotsOfEndedInput(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
 	b.typed(t, "漢字é中文")

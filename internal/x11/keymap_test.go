@@ -11,7 +11,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// tool runs a command on the display.
+// tool runs a program on the display and returns its output.
 func tool(t *testing.T, s *testx11.Server, name string, args ...string) string {
 	t.Helper()
 	testx11.Require(t, name)
@@ -53,7 +53,7 @@ func TestKeymapUnharmed(t *testing.T) {
 	}
 }
 
-// TestTypeInOtherGroup has another layout in effect than the first.
+// TestTypeInOtherGroup types while a layout other than the first is in effect.
 func TestTypeInOtherGroup(t *testing.T) {
 	t.Parallel()
 	for group := range byte(3) {
@@ -77,8 +77,7 @@ func TestTypeInOtherGroup(t *testing.T) {
 	}
 }
 
-// TestKeymapChangesBetween types, has the keymap replaced by another program,
-// and types again.
+// TestKeymapChangesBetween types, replaces the keymap by another program, and types again.
 func TestKeymapChangesBetween(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// wants has the board's window, or another one, ask for events.
+// wants selects events of the board's window, or of another one.
 func (b *board) wants(t *testing.T, win xproto.Window, mask uint32) {
 	t.Helper()
 	if err := xproto.ChangeWindowAttributesChecked(b.viewer.X(), win, xproto.CwEventMask, []uint32{mask}).Check(); err != nil {
@@ -16,8 +16,8 @@ func (b *board) wants(t *testing.T, win xproto.Window, mask uint32) {
 	}
 }
 
-// TestKeysWithoutListener types into a window whose program asks for its keys only
-// later, and into one whose program never does.
+// TestKeysWithoutListener types into a window whose program selects its keys only later, and
+// into a window whose program never does.
 func TestKeysWithoutListener(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
@@ -52,7 +52,7 @@ func TestKeysWithoutListener(t *testing.T) {
 		t.Errorf("waited %v for a window that wants no keys, and %v again", first, again)
 	}
 
-	// A window inside of it wants them, while the pointer is there.
+	// A window inside it selects them, while the pointer is there.
 	x := b.viewer.X()
 	inner, err := xproto.NewWindowId(x)
 	if err != nil {

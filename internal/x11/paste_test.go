@@ -65,7 +65,7 @@ func TestQuiescePaste(t *testing.T) {
 	}
 }
 
-// TestQuiescePieces waits until a program has read what comes in pieces.
+// TestQuiescePieces waits until a program has read content that arrives in pieces.
 func TestQuiescePieces(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)

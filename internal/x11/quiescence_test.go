@@ -133,8 +133,8 @@ func TestQuiesce(t *testing.T) {
 	}
 }
 
-// TestQuiesceUnresponsive goes on when an application does not answer, soon when it did
-// not the last time either, and ends with its context.
+// TestQuiesceUnresponsive: Quiesce returns although an application does not answer, faster
+// if the application did not answer the last time either, and ends with its context.
 func TestQuiesceUnresponsive(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
@@ -184,8 +184,8 @@ func newPointedDesk(t *testing.T) *desk {
 	return d
 }
 
-// TestHungManager waits for a window manager that hangs once, then hardly, and
-// not at all when the context ends or it dies.
+// TestHungManager: the first wait for a window manager that hangs takes the full limit, later
+// waits are short, and a wait ends with the context or the window manager.
 func TestHungManager(t *testing.T) {
 	t.Parallel()
 	d := newPointedDesk(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// checkSize compares what c believes with what the server says.
+// checkSize compares the size that c returns with the server's.
 func checkSize(t *testing.T, c *x11.Conn, w, h int) {
 	t.Helper()
 	gotW, gotH, err := c.Size()
@@ -60,8 +60,8 @@ func TestSetSize(t *testing.T) {
 	}
 }
 
-// TestSetSizeResolution makes sure that programs that start after a resize still
-// compute the same dots per inch.
+// TestSetSizeResolution: programs that start after a resize compute the same dots per inch as
+// before.
 func TestSetSizeResolution(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 1600, 1200)
@@ -96,7 +96,7 @@ func TestSetSizeRange(t *testing.T) {
 	checkSize(t, c, 640, 480)
 }
 
-// TestSetSizeModes makes sure that modes do not add up.
+// TestSetSizeModes: SetSize deletes its old modes.
 func TestSetSizeModes(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 640, 480)
@@ -118,7 +118,7 @@ func TestSetSizeModes(t *testing.T) {
 			t.Fatalf("%d modes after %d sizes, want %d", got, i+1, before+1)
 		}
 	}
-	// One that an earlier process left, not in use and on no output.
+	// A mode that an earlier process has left, not in use and on no output.
 	x, root := c.Raw()
 	for _, name := range []string{"deskhand-50x50", "deskhand-51x51"} {
 		if _, err := randr.CreateMode(x, root, randr.ModeInfo{Width: 50, Height: 50, NameLen: uint16(len(name))}, name).Reply(); err != nil {
@@ -156,8 +156,7 @@ func TestSetSizeConcurrently(t *testing.T) {
 	checkSize(t, c, w, h)
 }
 
-// TestFillRoot makes sure that what a resize lays bare has the colour too, in
-// the same moment.
+// TestFillRoot: the area that a resize adds has the colour immediately.
 func TestFillRoot(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 320, 240)

@@ -88,7 +88,7 @@ func startChromium(tb testing.TB, w windowSystem) context.Context {
 	return ctx
 }
 
-// evaluate runs a script in the page as if its user had asked for that.
+// evaluate runs a script in the page with a user activation.
 func evaluate[T any](ctx context.Context, tb testing.TB, script string) T {
 	tb.Helper()
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -150,7 +150,7 @@ func TestSelectionChromium(t *testing.T) {
 		}
 	}
 
-	// A web page takes its time over 10 MB: that much only in make soak.
+	// A web page is slow with 10 MB, so that size is only for make soak.
 	text := longText(1_000_000 * min(rounds(t), 10))
 	if err := cb.Set(soon(t), x11.SelectionClipboard, x11.Content{Type: x11.TypeText, Data: text}); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestSelectionChromium(t *testing.T) {
 	samePicture(t, read, theirs)
 }
 
-// samePicture compares pixels: browsers encode a picture anew.
+// samePicture compares pixels, because browsers encode pictures again.
 func samePicture(tb testing.TB, got, want []byte) {
 	tb.Helper()
 	a, err := png.Decode(bytes.NewReader(got))

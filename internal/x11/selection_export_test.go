@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// SetStall shortens how long a transfer may stand still.
+// SetStall shortens the time that a transfer may make no progress.
 func (cb *Clipboard) SetStall(d time.Duration) {
 	_ = cb.onLoop(context.Background(), func() { cb.stall = d })
 }
 
-// Transfers returns the number of transfers under way and of selections that are owned.
+// Transfers returns the number of running transfers and of owned selections.
 func (cb *Clipboard) Transfers() (sends, reads, owned int) {
 	result := make(chan [3]int, 1)
 	if cb.onLoop(context.Background(), func() { result <- [3]int{len(cb.sends), len(cb.reads), len(cb.owned)} }) != nil {

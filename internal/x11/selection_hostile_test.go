@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// flooder owns the clipboard and sends for ever, or much at a time.
+// flooder owns the clipboard and sends endless content, or very much at a time.
 type flooder struct {
 	*peer
 	piece int  // bytes of a piece; with whole, of the content
@@ -51,8 +51,8 @@ func (f *flooder) serve() {
 	})
 }
 
-// TestSelectionHostileOwners reads what owners send that never end, or send far too
-// much. It costs no more than what was wanted.
+// TestSelectionHostileOwners reads from owners that send endlessly or far too much. A read
+// needs no more memory than its limit.
 func TestSelectionHostileOwners(t *testing.T) {
 	const most = 1 << 20
 	for name, f := range map[string]*flooder{

@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// peer is a program that does with selections what well-made ones do not.
+// peer is a program that violates the conventions for selections.
 type peer struct {
 	tb   testing.TB
 	conn *x11.Conn
@@ -51,7 +51,7 @@ func (p *peer) atom(name string) xproto.Atom {
 	return r.Atom
 }
 
-// own takes the selection, never to answer.
+// own takes the selection and never answers requests.
 func (p *peer) own(selection string) {
 	p.tb.Helper()
 	p.check(xproto.SetSelectionOwnerChecked(p.x, p.win, p.atom(selection), xproto.TimeCurrentTime))
@@ -86,7 +86,7 @@ func (p *peer) put(name, typ string, words ...uint32) {
 	p.check(xproto.ChangePropertyChecked(p.x, xproto.PropModeReplace, p.win, p.atom(name), p.atom(typ), 32, uint32(len(words)), b))
 }
 
-// until polls for what sends no event.
+// until polls for a condition that has no event.
 func until(tb testing.TB, what string, cond func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -114,7 +114,7 @@ func TestSelectionSilentOwner(t *testing.T) {
 	if _, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent); !errors.Is(err, x11.ErrTransferStalled) {
 		t.Errorf("Get() without deadline = %v, want ErrTransferStalled", err)
 	}
-	// An owner that dies while it is asked.
+	// The owner dies during a request.
 	cb.SetStall(time.Minute)
 	result := make(chan error, 1)
 	go func() {
@@ -157,7 +157,7 @@ func TestSelectionBadReaders(t *testing.T) {
 	}
 	vanishes.check(xproto.DestroyWindowChecked(vanishes.x, vanishes.win))
 	until(t, "end of the transfer", func() bool { sends, _, _ := cb.Transfers(); return sends == 1 })
-	// Memory is held for a transfer that runs, not for a selection that is lost.
+	// A running transfer keeps its memory. A lost selection does not.
 	stops.own("CLIPBOARD")
 	until(t, "loss of the selection", func() bool { _, _, owned := cb.Transfers(); return owned == 0 })
 	cb.SetStall(50 * time.Millisecond)

@@ -22,7 +22,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// openClipboard makes a clipboard on a connection of its own.
+// openClipboard makes a clipboard on a separate connection.
 func openClipboard(tb testing.TB, s *testx11.Server) *x11.Clipboard {
 	tb.Helper()
 	cb, err := s.Dial(tb).NewClipboard()
@@ -327,7 +327,7 @@ func TestSelectionParallel(t *testing.T) {
 	wg.Wait()
 }
 
-// A transfer goes on when the selection gets another owner meanwhile.
+// A transfer continues when the selection gets another owner meanwhile.
 func TestSelectionReplacedDuringTransfer(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 320, 200)

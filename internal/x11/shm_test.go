@@ -30,7 +30,7 @@ func segments(t *testing.T) (sizes []string, permanent int) {
 	return sizes, permanent
 }
 
-// TestCaptureSegments runs alone: it looks at all segments of this process.
+// TestCaptureSegments is not parallel, because it checks all segments of this process.
 func TestCaptureSegments(t *testing.T) {
 	s := testx11.Start(t, 640, 480)
 	c := s.Dial(t)

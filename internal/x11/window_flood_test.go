@@ -17,7 +17,7 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// TestFloodOfWindows has a program name more windows than a list tells, each several times
+// TestFloodOfWindows has a program name more windows than List returns, each several times
 // and with long texts, while many callers list the windows.
 func TestFloodOfWindows(t *testing.T) {
 	const (

@@ -23,7 +23,7 @@ import (
 // leaves goroutines and takes the X authority from its environment.
 const outsideEnv = "X11_TEST_OUTSIDE"
 
-// outsideView is what BurntSushi's xgbutil says of the windows.
+// outsideView is the description of the windows by BurntSushi's xgbutil.
 type outsideView struct {
 	Manager           string
 	Desktops, Current uint
@@ -130,8 +130,8 @@ func (w windowSystem) outside(tb testing.TB) outsideView {
 	return v
 }
 
-// agree fails the test unless the independent client sees what List tells. It
-// returns what that client sees of window id.
+// agree fails the test unless List and the independent client describe the windows alike. It
+// returns the client's description of window id.
 func (w windowSystem) agree(tb testing.TB, id x11.Window) outsideWindow {
 	tb.Helper()
 	infos, err := w.List(tb.Context())
@@ -173,8 +173,8 @@ func (w windowSystem) agree(tb testing.TB, id x11.Window) outsideWindow {
 	return found
 }
 
-// TestWindowsFromOutside has an independent client check what is told of windows
-// and done to them.
+// TestWindowsFromOutside checks descriptions of windows and actions on them with an
+// independent client.
 func TestWindowsFromOutside(t *testing.T) {
 	t.Parallel()
 	w := startWindows(t)

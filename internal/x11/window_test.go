@@ -358,7 +358,7 @@ func TestWindowsWaitReady(t *testing.T) {
 	if err := w.WaitReady(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	// A window manager that was killed cleans nothing up.
+	// A killed window manager leaves its properties.
 	_ = wm.Process.Kill()
 	_ = wm.Wait()
 	gone := time.NewTicker(time.Millisecond)
@@ -400,7 +400,7 @@ func TestWindowsConnClosed(t *testing.T) {
 	}
 }
 
-// Windows that come and go while they are looked at and acted on.
+// Windows open and close during calls about them.
 func TestWindowsVanish(t *testing.T) {
 	t.Parallel()
 	w := startWindows(t)

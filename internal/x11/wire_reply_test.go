@@ -11,7 +11,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 )
 
-// source is a connection whose other end has sent everything already.
+// source is a connection whose peer has sent all of its data.
 type source struct {
 	net.Conn
 	io.Reader
@@ -55,7 +55,7 @@ func TestWireLongReply(t *testing.T) {
 	}
 }
 
-// pieces reads at most so many bytes at a time.
+// pieces reads at most a given number of bytes at a time.
 type pieces struct {
 	r    io.Reader
 	most int

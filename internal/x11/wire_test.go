@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sink is a connection that keeps each Write.
+// sink is a connection that records each Write.
 type sink struct {
 	net.Conn
 	writes [][]byte
