@@ -108,7 +108,7 @@ func TestMountedFile(t *testing.T) {
 		e, err := f.Stat("hosts")
 		must(t, err)
 		if e.Mode != 0o600 {
-			t.Errorf("mode %v, want that of the write before", e.Mode)
+			t.Errorf("mode %v, want the mode of the previous write", e.Mode)
 		}
 		must(t, os.Chmod(small+"/hosts", 0o640))
 		write(t, f, "hosts", "matched", filesystem.WriteOptions{IfMatch: "*"})

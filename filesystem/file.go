@@ -101,7 +101,7 @@ func kindOf(mode fs.FileMode) string {
 	}
 }
 
-// Entry describes the file when it was opened. Its size is that of the content.
+// Entry describes the file when it was opened. Its size is the size of the content.
 func (f *File) Entry() Entry { return f.entry }
 
 // ETag returns the entity tag of the file when it was opened. It is the tag of Entry, or a

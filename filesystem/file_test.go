@@ -40,7 +40,7 @@ func TestOpenFile(t *testing.T) {
 			t.Errorf("entry %+v, file %v", e, file.File())
 		}
 		if s, err := f.Stat("file"); err != nil || s.ETag() != file.ETag() {
-			t.Errorf("ETag %s, that of Stat %s, %v", file.ETag(), s.ETag(), err)
+			t.Errorf("ETag %s, ETag of Stat %s, %v", file.ETag(), s.ETag(), err)
 		}
 		put(t, filepath.Join(dir, "empty"), "")
 		empty, err := f.OpenFile("empty")

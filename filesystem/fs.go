@@ -32,7 +32,7 @@ type Config struct {
 }
 
 // Root is a directory that an FS may not leave. It is held open as an *os.Root, and stays
-// the same directory when it is renamed. Paths can begin with Path as given, also if that
+// the same directory when it is renamed. Paths can begin with Path as given, even if that
 // contains symbolic links, or with Path after its links are resolved.
 //
 // Symbolic links in a root are refused with ErrOutside if they are absolute or lead out of

@@ -27,7 +27,7 @@ func (f *FS) Mkdir(name string) error {
 
 // Remove removes a file, a symbolic link (without following it) or a directory. A directory
 // that is not empty is removed only if recursive is set; otherwise the error is ErrNotEmpty.
-// The error is fs.ErrNotExist if the path does not exist, also if recursive is set. It is
+// The error is fs.ErrNotExist if the path does not exist, even if recursive is set. It is
 // ErrRoot for a root, "/", and a directory that contains a root. It is ErrBusy for a mount
 // point, and the mounted files stay.
 //

@@ -22,7 +22,7 @@ import (
 type numbers struct {
 	next  uint64
 	count uint64
-	atEnd func() // called before the end of the content
+	atEnd func() // called at the end of the content
 }
 
 func (n *numbers) Read(p []byte) (int, error) {

@@ -275,22 +275,22 @@ func TestWatchOverflow(t *testing.T) {
 	for i := range 10 {
 		r.want(fmt.Sprintf("created %d/", i))
 	}
-	told := 10
-	for told < 1000 {
+	counted := 10
+	for counted < 1000 {
 		e := r.next()
 		n := 0
 		switch {
 		case strings.HasPrefix(e, "created "):
-			told++
+			counted++
 		default:
 			if _, err := fmt.Sscanf(e, "overflow / %d (events were not read in time)", &n); err != nil || n == 0 {
 				t.Fatalf("event %q", e)
 			}
-			told += n
+			counted += n
 		}
 	}
-	if told != 1000 {
-		t.Errorf("%d events were received or counted as dropped, want 1000", told)
+	if counted != 1000 {
+		t.Errorf("%d events were received or counted as dropped, want 1000", counted)
 	}
 	must(t, os.RemoveAll(dir))
 	r.until("removed /") // the last one is never dropped
@@ -314,9 +314,9 @@ func TestWatchKernelOverflow(t *testing.T) {
 		put(t, n, "x")
 	}
 	deadline := time.Now().Add(20 * time.Second)
-	for told := false; !told; {
+	for overflowed := false; !overflowed; {
 		if time.Now().After(deadline) {
-			t.Skip("the events were taken as fast as they were made")
+			t.Skip("the events were received as fast as they were made")
 		}
 		for i := range most { // two names, because the kernel merges equal consecutive events
 			must(t, os.Chmod(names[i%2], 0o600))
@@ -324,7 +324,7 @@ func TestWatchKernelOverflow(t *testing.T) {
 		for more := true; more; {
 			select {
 			case e := <-r.Events():
-				told = told || strings.Contains(e.Reason, "max_queued_events")
+				overflowed = overflowed || strings.Contains(e.Reason, "max_queued_events")
 			default:
 				more = false
 			}

@@ -166,7 +166,7 @@ func TestCloseEndsWrite(t *testing.T) {
 	}
 }
 
-// Write keeps the permission bits of a file, but drops setuid and setgid.
+// Write without Mode keeps the permission bits of a file, without setuid and setgid.
 func TestWriteMode(t *testing.T) {
 	t.Parallel()
 	both(t, func(b bed) {

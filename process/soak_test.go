@@ -32,18 +32,18 @@ func TestManyShortProcesses(t *testing.T) {
 		round(i)
 	}
 	var files, goroutines int
-	settle := func(want func() error) {
+	pollCounts := func(want func() error) {
 		poll(t, func() error {
 			files, goroutines = openFiles(t), runtime.NumGoroutine()
 			return want()
 		})
 	}
-	settle(func() error { return nil })
+	pollCounts(func() error { return nil })
 	before, beforeGo := files, goroutines
 	for i := range 1000 * soak() {
 		round(i)
 	}
-	settle(func() error {
+	pollCounts(func() error {
 		if files > before || goroutines > beforeGo {
 			return fmt.Errorf("%d open files and %d goroutines, %d and %d before", files, goroutines, before, beforeGo)
 		}

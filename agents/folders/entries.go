@@ -35,7 +35,7 @@ func (s *Store) Entries(ctx context.Context, dir string, kind Kind) (map[string]
 	if err != nil || !slices.ContainsFunc(slices.Collect(maps.Values(entries)), func(e Entry) bool { return !e.Approved }) {
 		return entries, err
 	}
-	// One of them may be just being written, and be approved in a moment.
+	// Put may have written the entry, and not yet recorded its approval.
 	err = s.entries.Exclusive(ctx, configfile.Path(dir, string(kind)), func() (err error) {
 		entries, err = s.read(dir, kind)
 		return err
@@ -43,7 +43,7 @@ func (s *Store) Entries(ctx context.Context, dir string, kind Kind) (map[string]
 	return entries, err
 }
 
-// read returns the entries of a folder and marks those that count.
+// read returns the entries of a folder and sets Approved of the entries that count.
 func (s *Store) read(dir string, kind Kind) (map[string]Entry, error) {
 	file := configfile.Path(dir, string(kind))
 	found, err := s.entries.Entries(file)
@@ -89,7 +89,7 @@ func (s *Store) Entry(ctx context.Context, dir string, kind Kind, name string) (
 	return e, nil
 }
 
-// Put sets an entry, which counts from then on. It makes the folder if it does
+// Put sets an entry and approves it. It makes the folder if it does
 // not exist. It waits for other writers until ctx ends.
 func (s *Store) Put(ctx context.Context, dir string, kind Kind, name string, content json.RawMessage) error {
 	return s.entries.Put(ctx, configfile.Path(resolve(dir), string(kind)), name, content)
@@ -106,18 +106,18 @@ func (s *Store) DeleteIf(ctx context.Context, dir string, kind Kind, name, hash 
 	return s.entries.DeleteIf(ctx, configfile.Path(resolve(dir), string(kind)), name, is)
 }
 
-// written records that the entries that were set count, and removes the records
-// of those that were deleted.
+// written records the hashes of entries that were set, which makes them count, and removes the
+// records of deleted entries.
 func (s *Store) written(ctx context.Context, file string, changed map[string]json.RawMessage) error {
 	dir, kind := configfile.Split(file)
-	notes := map[string]any{}
+	set := map[string]any{}
 	for name, content := range changed {
 		key := approvalKey(Kind(kind), name)
-		if notes[key] = nil; content != nil {
-			notes[key] = Hash(content)
+		if set[key] = nil; content != nil {
+			set[key] = Hash(content)
 		}
 	}
-	return s.note(ctx, dir, notes)
+	return s.setRecord(ctx, dir, set)
 }
 
 // Approve makes an entry count until its content changes. hash is the Hash that
@@ -134,7 +134,7 @@ func (s *Store) Approve(ctx context.Context, dir string, kind Kind, name, hash s
 		if now := Hash(content); now != hash {
 			return &ChangedError{name, now}
 		}
-		// The hash is what is approved, whatever becomes of the file meanwhile.
-		return s.note(ctx, dir, map[string]any{approvalKey(kind, name): hash})
+		// The approval is of the hash, even if the file changes meanwhile.
+		return s.setRecord(ctx, dir, map[string]any{approvalKey(kind, name): hash})
 	})
 }

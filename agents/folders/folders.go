@@ -20,7 +20,7 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine. A reader sees an entry and its
-// approval together, also while a writer replaces them. Two Stores must not share
+// approval together, even while a writer replaces them. Two Stores must not share
 // a state directory.
 //
 // # Errors

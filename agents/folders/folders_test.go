@@ -48,7 +48,7 @@ func entry(t *testing.T, s *folders.Store, dir string, kind folders.Kind, name s
 	return e
 }
 
-// TestManyEntries: the messages about an untrusted file are bounded in size.
+// The messages about an untrusted file are bounded in size.
 func TestManyEntries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestApprovalIsOfContent(t *testing.T) {
 		}
 		place(t, dir, "mcp", `{"a":`+indented.String()+`}`)
 		if !entry(t, s, dir, folders.MCP, "a").Approved {
-			t.Fatalf("%d: indented it is not approved any more", i)
+			t.Fatalf("%d: the indented entry is not approved", i)
 		}
 		changed := []byte(content)
 		for at := r.IntN(len(content)); ; at = r.IntN(len(content)) {
@@ -124,19 +124,19 @@ func TestApprovalIsOfContent(t *testing.T) {
 		}
 		var stale *folders.ChangedError
 		if err := s.Approve(t.Context(), dir, folders.MCP, "a", hash); !errors.As(err, &stale) || stale.Hash != folders.Hash(changed) {
-			t.Fatalf("%d: Approve of what it was = %v", i, err)
+			t.Fatalf("%d: Approve with the old hash = %v", i, err)
 		}
 		if entry(t, s, dir, folders.MCP, "a").Approved {
-			t.Fatalf("%d: it counts after an approval that failed", i)
+			t.Fatalf("%d: the entry counts after a failed approval", i)
 		}
 	}
 	if err := s.Approve(t.Context(), dir, folders.MCP, "none", "x"); !errors.Is(err, folders.ErrNotFound) {
-		t.Errorf("Approve of nothing = %v", err)
+		t.Errorf("Approve of a missing entry = %v", err)
 	}
 }
 
-// TestPutCounts: what is written through the store counts, also for the next
-// store with its state directory, until another program changes it or it is deleted.
+// An entry that Put has set counts, also for the next Store with the same state directory, until
+// another program changes it or it is deleted.
 func TestPutCounts(t *testing.T) {
 	t.Parallel()
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "new")
@@ -152,26 +152,26 @@ func TestPutCounts(t *testing.T) {
 	next := open(t, folders.Config{StateDir: state})
 	for _, at := range []string{dir, link, dir + "/../new/"} {
 		if !entry(t, next, at, folders.MCP, "a").Approved {
-			t.Errorf("by way of %s it does not count", at)
+			t.Errorf("the entry does not count with the path %s", at)
 		}
 	}
 	if entry(t, open(t, folders.Config{}), dir, folders.MCP, "a").Approved {
-		t.Error("it counts for a store with another state directory")
+		t.Error("the entry counts for a store with another state directory")
 	}
 	place(t, dir, "mcp", `{"a":{"type":"local","command":"y"}}`)
 	if entry(t, s, dir, folders.MCP, "a").Approved {
-		t.Error("it counts after another program has changed it")
+		t.Error("the entry counts after another program has changed it")
 	}
 	if err := s.Delete(t.Context(), dir, folders.MCP, "a"); err != nil {
 		t.Fatal(err)
 	}
 	place(t, dir, "mcp", `{"a":`+string(content)+`}`)
 	if entry(t, s, dir, folders.MCP, "a").Approved {
-		t.Error("it counts after it was deleted and another program has written it again")
+		t.Error("the entry counts after it was deleted and another program has written it again")
 	}
 }
 
-// TestTrust trusts folders, and not those whose names begin alike.
+// Trust does not extend to folders whose paths only begin with the same text.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -204,8 +204,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestReadersSeeApprovals reads an entry while it is replaced all the time: it
-// never seems to be one that was found.
+// TestReadersSeeApprovals reads an entry while Put replaces it continuously. The entry always
+// counts.
 func TestReadersSeeApprovals(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, folders.Config{StateDir: t.TempDir()}), t.TempDir()

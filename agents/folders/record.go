@@ -25,13 +25,13 @@ const (
 
 func approvalKey(kind Kind, name string) string { return "approved " + string(kind) + " " + name }
 
-// Placement describes something that was placed in a folder.
+// Placement describes a file or folder that was placed in a folder.
 type Placement struct {
 	Source string `json:"source"`
 	State  string `json:"state"` // of the source when it was copied
 }
 
-// recordFile is the record of a folder.
+// recordFile returns the path of the record of a folder.
 func (s *Store) recordFile(dir string, write bool) (string, error) {
 	state, err := s.stateDir(write)
 	if err != nil {
@@ -68,9 +68,9 @@ func (s *Store) record(dir string) (map[string]json.RawMessage, error) {
 	return s.records.Entries(file)
 }
 
-// note sets entries of a folder's record, and removes those that are nil.
-func (s *Store) note(ctx context.Context, dir string, notes map[string]any) error {
-	write := slices.ContainsFunc(slices.Collect(maps.Values(notes)), func(v any) bool { return v != nil })
+// setRecord sets entries of a folder's record, and removes entries whose value is nil.
+func (s *Store) setRecord(ctx context.Context, dir string, values map[string]any) error {
+	write := slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil })
 	file, err := s.recordFile(dir, write)
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func (s *Store) note(ctx context.Context, dir string, notes map[string]any) erro
 		return err
 	}
 	set := map[string]json.RawMessage{}
-	notes[folderKey] = dir // for people who read it
-	for key, value := range notes {
+	values[folderKey] = dir // for people who read the file
+	for key, value := range values {
 		if set[key] = nil; value == nil {
 			continue
 		}
@@ -122,5 +122,5 @@ func (s *Store) SetPlaced(ctx context.Context, dir, at string, p Placement) erro
 	if p != (Placement{}) {
 		value = p
 	}
-	return s.note(ctx, resolve(dir), map[string]any{placedPrefix + at: value})
+	return s.setRecord(ctx, resolve(dir), map[string]any{placedPrefix + at: value})
 }

@@ -6,25 +6,24 @@ import (
 	"fmt"
 )
 
-// turn gives one caller at a time the use of a file.
-type turn struct {
+// fileLock gives one caller at a time the use of a file.
+type fileLock struct {
 	free  chan struct{} // holds a value while no caller uses the file
 	users int           // callers that use the file or wait; guarded by Store.mu
 }
 
-// Exclusive runs f while this Store writes no change of a file, so that f sees each change
-// together with the work of Written. It waits for a running change
-// until ctx ends. It returns the error of f, or the cause if ctx ended first.
+// Exclusive runs f while this Store makes no change of a file, so that f sees the file after
+// Written has returned for each change. It waits for a running change until ctx ends. It returns the error of f, or the cause if ctx ended first.
 func (s *Store) Exclusive(ctx context.Context, file string, f func() error) error {
 	s.mu.Lock()
-	t := s.turns[file]
+	t := s.locks[file]
 	if t == nil {
-		t = &turn{free: make(chan struct{}, 1)}
+		t = &fileLock{free: make(chan struct{}, 1)}
 		t.free <- struct{}{}
-		if s.turns == nil {
-			s.turns = map[string]*turn{}
+		if s.locks == nil {
+			s.locks = map[string]*fileLock{}
 		}
-		s.turns[file] = t
+		s.locks[file] = t
 	}
 	t.users++
 	s.mu.Unlock()
@@ -32,7 +31,7 @@ func (s *Store) Exclusive(ctx context.Context, file string, f func() error) erro
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if t.users--; t.users == 0 {
-			delete(s.turns, file)
+			delete(s.locks, file)
 		}
 	}()
 	select {
@@ -69,6 +68,6 @@ func (s *Store) change(ctx context.Context, file string, edit func(map[string]js
 		if err != nil || s.Written == nil || len(changed) == 0 {
 			return describe(file, err)
 		}
-		return s.Written(context.WithoutCancel(ctx), file, changed) // the file has changed, also if ctx ends
+		return s.Written(context.WithoutCancel(ctx), file, changed) // even if ctx ends: the file has changed
 	})
 }

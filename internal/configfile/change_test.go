@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestConcurrentChanges makes changes of one file concurrently. A change that would make the
-// file too large fails alone.
+// TestConcurrentChanges changes one file concurrently. Only the change that would make the file
+// too large fails.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -34,7 +34,7 @@ func TestConcurrentChanges(t *testing.T) {
 	if err != nil || len(entries) != count {
 		t.Errorf("Entries = %d entries, %v, want %d", len(entries), err, count)
 	}
-	if len(s.turns) != 0 {
-		t.Errorf("turns are left: %v", s.turns)
+	if len(s.locks) != 0 {
+		t.Errorf("locks are left: %v", s.locks)
 	}
 }

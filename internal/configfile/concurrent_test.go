@@ -17,10 +17,9 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
-// TestManyWriters makes 1000 changes concurrently, from two Stores and
-// from two programs: half of them set entries of their own, all of which must be
-// there afterwards, and half set one and the same, whose value must be one that
-// was set.
+// TestManyWriters makes 1000 changes concurrently, from two Stores and from two programs. Half
+// of them set different entries, which must all exist afterwards. The other half set the same
+// entry, which must have one of the values.
 func TestManyWriters(t *testing.T) {
 	t.Parallel()
 	const writers = 4
@@ -30,7 +29,7 @@ func TestManyWriters(t *testing.T) {
 	for who := range writers {
 		for _, names := range []string{fmt.Sprintf("%d/#", who), "same"} {
 			all.Go(func() {
-				if who < writers/2 { // each with a Store of its own
+				if who < writers/2 { // each with its own Store
 					if err := putMany(file, names, strconv.Itoa(each)); err != nil {
 						t.Errorf("writer %d: %v", who, err)
 					}
@@ -69,8 +68,8 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
-// soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
-// which make soak sets to 10.
+// soak returns the factor by which the long tests run longer than usual: DESKHAND_SOAK, which
+// make soak sets to 10.
 func soak() int {
 	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
 	if err != nil || n < 1 {
@@ -79,7 +78,7 @@ func soak() int {
 	return n
 }
 
-// lockedByAnother has another program lock a directory until unlock is called.
+// lockedByAnother starts a program that locks a directory until unlock is called.
 func lockedByAnother(t *testing.T, dir string) (unlock func()) {
 	t.Helper()
 	holder := other(t, "holder", dir)
@@ -134,7 +133,7 @@ func TestLockedByAnother(t *testing.T) {
 	go func() { waiting <- s.Put(t.Context(), file, "a", json.RawMessage(`1`)) }()
 	unlock()
 	if err := <-waiting; err != nil {
-		t.Errorf("Put after the other let go = %v", err)
+		t.Errorf("Put after the lock was released = %v", err)
 	}
 }
 

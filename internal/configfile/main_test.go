@@ -19,7 +19,7 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
-// actAs makes this test binary another program.
+// actAs is the environment variable that makes this test binary another program.
 const actAs = "DESKHAND_CONFIGFILE_TEST"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// other is this test binary as another program.
+// other returns a command that runs this test binary as another program.
 func other(t *testing.T, as string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -54,8 +54,7 @@ func other(t *testing.T, as string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// putMany sets that many entries concurrently. A # in names stands for the number of
-// each.
+// putMany sets count entries concurrently. A # in names stands for the number of the entry.
 func putMany(file, names, count string) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {
@@ -74,15 +73,14 @@ func putMany(file, names, count string) error {
 	return err
 }
 
-// entry is a value that differs for each i, and would show if two of them were
-// mixed.
+// entry returns a value that differs for each i, and that shows whether two values were mixed.
 func entry(i int) json.RawMessage {
 	text := string(bytes.Repeat([]byte{byte('a' + i%26)}, 1+i%30))
 	return fmt.Appendf(nil, `{"n":%d,"text":%q}`, i, text)
 }
 
-// putSmall sets an entry of 64 KiB while files may have 4 KiB, as on a disk that
-// gets full in the middle of a write.
+// putSmall sets an entry of 64 KiB while files may have 4 KiB. The write fails in the middle, as
+// on a full disk.
 func putSmall(file string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 4096, Max: 4096}); err != nil {
@@ -104,13 +102,13 @@ func hold(dir string) error {
 	}
 	fmt.Println("locked")
 	_, err = os.Stdin.Read(make([]byte, 1))
-	_ = err // the end of the input is what we wait for
+	_ = err // the end of the input is expected
 	return nil
 }
 
-// asNobody runs f on a thread with the file system rights of an unprivileged user,
+// asUnprivileged runs f on a thread with the file system rights of an unprivileged user,
 // when the tests run as root.
-func asNobody(t *testing.T, f func()) {
+func asUnprivileged(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		f()

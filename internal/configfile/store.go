@@ -21,7 +21,7 @@ import (
 // MaxSize is the maximum size of a file in bytes.
 const MaxSize = 16 << 20
 
-// maxEntries bounds the entries of a file. Small ones need a hundred times their size in
+// maxEntries bounds the entries of a file. Small entries take a hundred times their size in
 // memory.
 const maxEntries = 10_000
 
@@ -70,7 +70,7 @@ type Store struct {
 	Written func(ctx context.Context, file string, changed map[string]json.RawMessage) error
 
 	mu    sync.Mutex
-	turns map[string]*turn // by file, while callers use it
+	locks map[string]*fileLock // by file, while callers use it
 }
 
 // Get returns an entry with its text in the file, or ErrNotFound.
@@ -189,7 +189,7 @@ func describe(file string, err error) error {
 		return &InvalidFileError{file, fmt.Errorf("has more than %d bytes", MaxSize)}
 	case errors.Is(err, folder.ErrNotRegular):
 		return &InvalidFileError{file, folder.ErrNotRegular}
-	case errors.Is(err, folder.ErrLink): // which may be on the way to the file
+	case errors.Is(err, folder.ErrLink): // of the file or of a directory above it
 		return &InvalidFileError{file, err}
 	}
 	return err

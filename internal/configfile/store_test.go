@@ -19,7 +19,7 @@ import (
 	"github.com/deskhand/deskhand/internal/configfile"
 )
 
-// ctx is that of programs which this test binary is as well.
+// ctx returns a context that the programs of this test binary can also use.
 func ctx() context.Context { return context.Background() }
 
 func put(t *testing.T, s *configfile.Store, file, name, value string) {
@@ -132,9 +132,9 @@ func TestDeleteMakesTheFile(t *testing.T) {
 	}
 }
 
-// TestOthersEntriesAreKept changes one entry of a file that a person, or a later
-// version, has written.
-func TestOthersEntriesAreKept(t *testing.T) {
+// TestPutKeepsOtherEntries changes one entry of a file that a person or a later version has
+// written.
+func TestPutKeepsOtherEntries(t *testing.T) {
 	t.Parallel()
 	var s configfile.Store
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -164,7 +164,7 @@ func TestOthersEntriesAreKept(t *testing.T) {
 	}
 }
 
-// compact takes the white space out and leaves all else as it is.
+// compact removes the white space of a JSON text.
 func compact(t *testing.T, v json.RawMessage) string {
 	t.Helper()
 	var b strings.Builder
@@ -180,7 +180,7 @@ func compact(t *testing.T, v json.RawMessage) string {
 	return b.String()
 }
 
-// TestInvalidFiles: nothing is ever written over what cannot be understood.
+// A file that is not valid is never overwritten.
 func TestInvalidFiles(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{
@@ -215,7 +215,7 @@ func TestInvalidFiles(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestUnusableFiles has things in the place of the file that are none.
+// TestUnusableFiles has entries in the place of the file that are not regular files.
 func TestUnusableFiles(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(file string) error{
@@ -262,8 +262,8 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinks: no link below the directory is followed, neither by reading
-// nor by writing. The directory itself may be reached through links.
+// Neither reads nor writes follow a link below the directory. The directory itself may be
+// reached through links.
 func TestSymbolicLinks(t *testing.T) {
 	t.Parallel()
 	for name, link := range map[string]func(dir, away string) error{
@@ -319,7 +319,7 @@ func TestSymbolicLinks(t *testing.T) {
 	}
 }
 
-// files are the paths below directories, and what they hold.
+// files returns the content of the files below directories, by path.
 func files(t *testing.T, dirs ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -342,8 +342,8 @@ func files(t *testing.T, dirs ...string) map[string]string {
 	return all
 }
 
-// TestDeepFiles: what is nested deep costs nothing, neither read nor written.
-// 119 kB cost 4 GB, as the indentation grew with the square of the depth.
+// Deeply nested text is refused by reads and writes before it takes memory. The indentation of
+// 119 kB would take 4 GB, because it grows with the square of the depth.
 func TestDeepFiles(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	wide := strings.Repeat("[", 100) + strings.Repeat("1,", 1<<17) + "1" + strings.Repeat("]", 100)
@@ -369,7 +369,7 @@ func TestDeepFiles(t *testing.T) {
 		}
 	}
 	if !errors.Is(wideErr, configfile.ErrTooLarge) {
-		t.Errorf("Put of what is indented widely = %v", wideErr)
+		t.Errorf("Put of an entry with wide indentation = %v", wideErr)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 {
 		t.Errorf("used %d MB", used>>20)
@@ -387,7 +387,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
 	}
-	asNobody(t, func() {
+	asUnprivileged(t, func() {
 		var s configfile.Store
 		if v, err := s.Get(file, "a"); err != nil || string(v) != "1" {
 			t.Errorf("Get = %s, %v", v, err)
@@ -406,7 +406,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a write that fails in the middle leaves the old file.
+// A write that fails in the middle leaves the old file.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mcp.json")
@@ -423,8 +423,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLeftoversAreSwept: what a program that was killed in the middle of a
-// change leaves is removed by the next change, and nothing else.
+// The next change removes the temporary files of a program that was killed during a change, and
+// no other file.
 func TestLeftoversAreSwept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -439,8 +439,8 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 }
 
-// TestReadersNeverSeeHalfAFile reads while another goroutine writes.
-func TestReadersNeverSeeHalfAFile(t *testing.T) {
+// TestWritesAreAtomic reads while another goroutine writes.
+func TestWritesAreAtomic(t *testing.T) {
 	t.Parallel()
 	var s configfile.Store
 	file := filepath.Join(t.TempDir(), "mcp.json")

@@ -78,7 +78,7 @@ func format(entries map[string]json.RawMessage) ([]byte, error) {
 	for name, entry := range entries {
 		size += len(name) + len(`"": ,`) + 1 + indent + jsonlimit.Indented(entry, indent, 1)
 	}
-	if size > MaxSize || len(entries) > maxEntries { // before the indentation, which may be most of the text, needs memory
+	if size > MaxSize || len(entries) > maxEntries { // before memory is allocated for the indentation, which may be most of the text
 		return nil, ErrTooLarge
 	}
 	var b bytes.Buffer

@@ -7,8 +7,8 @@
 //
 // Docker accepts connections for a published port as soon as the container's
 // first program runs, and closes those that the container refuses. A client that
-// calls then fails; the fetch of Node.js 20 may hang. deskhand needs some 15 ms to
-// open its port, as it is large; this program needs one. It passes the socket the
+// calls then fails; the fetch of Node.js 20 may hang. deskhand takes about 15 ms to
+// open its port, because it is large; this program takes about 1 ms. It passes the socket the
 // way systemd does (sd_listen_fds(3)). deskhand does not use it if its flags name
 // another address.
 //
@@ -41,8 +41,8 @@ func main() {
 	os.Exit(126)
 }
 
-// address is where the server that the words describe listens; not ok: leave that
-// to it.
+// address returns the address of the server that the arguments describe. ok is false if the
+// server must open the port itself.
 func address(words []string, env func(string) string) (at netip.AddrPort, ok bool) {
 	if len(words) == 0 || words[0] != "server" {
 		return at, false

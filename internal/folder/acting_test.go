@@ -13,8 +13,8 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// TestActing has root work in a folder of another user, who has put folders of
-// root's, and ways to them, in there.
+// TestActing works as root in a folder of another user, which contains folders of root and links
+// to them.
 func TestActing(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -72,8 +72,8 @@ func TestActing(t *testing.T) {
 	}
 }
 
-// TestMagicLinks: links of /proc would lead into folders of this program that
-// cannot be reached from above.
+// Magic links of /proc are refused: they would bypass the permissions of the directories above
+// their targets.
 func TestMagicLinks(t *testing.T) {
 	t.Parallel()
 	at := t.TempDir()

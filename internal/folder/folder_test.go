@@ -33,7 +33,7 @@ func link(t *testing.T, to, path string) {
 	}
 }
 
-// all has every method do its work on a name.
+// all calls every method with a name, and returns the errors by method.
 func all(t *testing.T, dir, name string) map[string]error {
 	t.Helper()
 	_, read := local.Read(dir, name, 100)
@@ -46,8 +46,8 @@ func all(t *testing.T, dir, name string) map[string]error {
 	}
 }
 
-// TestLinksOnTheWay: what a link leads to is not read, changed, or removed.
-func TestLinksOnTheWay(t *testing.T) {
+// No method follows a link in a directory of a name.
+func TestLinksInPath(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]string{"outside": "", "inside": "real", "upwards": "..", "round": "link"} {
 		t.Run(name, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestLinksOnTheWay(t *testing.T) {
 	}
 }
 
-// TestLinkAtTheEnd: the link itself may be replaced and removed.
-func TestLinkAtTheEnd(t *testing.T) {
+// A link as the last component of a name may be replaced and removed.
+func TestLinkAsLastComponent(t *testing.T) {
 	t.Parallel()
 	dir, away := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(away, "file"), "kept")
@@ -104,7 +104,7 @@ func TestLinkAtTheEnd(t *testing.T) {
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join(away, "file")); err != nil || string(b) != "kept" {
-		t.Errorf("what the links led to: %q, %v", b, err)
+		t.Errorf("the target of the links: %q, %v", b, err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left: %v, %v", left, err)
@@ -167,7 +167,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestDeepFolders removes a folder with more levels than may be open.
+// TestDeepFolders removes a folder with more levels than may be open concurrently.
 func TestDeepFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -215,6 +215,6 @@ func TestExchangedFolders(t *testing.T) {
 	swap.Wait()
 	entries, err := local.List(away, ".", 3, 100)
 	if err != nil || len(entries) != 1 || entries[0].Name != "keep/file" {
-		t.Errorf("where the link leads: %v, %v", entries, err)
+		t.Errorf("the target of the link has %v, %v", entries, err)
 	}
 }

@@ -38,7 +38,7 @@ func openBelow(dir, name string, create bool) (*os.Root, error) {
 	for _, component := range strings.Split(name, "/") {
 		at = filepath.Join(at, component)
 		next, err := enter(d, component, create)
-		if err = errors.Join(within(at, err), d.Close()); err != nil {
+		if err = errors.Join(withPath(at, err), d.Close()); err != nil {
 			if next != nil {
 				_ = next.Close()
 			}
@@ -66,26 +66,26 @@ func openDir(dir string) (*os.Root, error) {
 	}
 	defer unix.Close(fd)
 	d, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
-	return d, within(dir, err)
+	return d, withPath(dir, err)
 }
 
-// enter opens a directory of d that is not a link. An os.Root never leads out of
-// itself; comparing the opened directory with the result of Lstat makes sure that
-// no link was followed inside of it either.
+// enter opens a directory of d that is not a link. An os.Root never leads out of itself, but it
+// follows links inside of it. Comparing the opened directory with the result of Lstat shows
+// that no link was followed.
 func enter(d *os.Root, name string, create bool) (*os.Root, error) {
 	if create {
 		if err := d.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 	}
-	for range 10 { // another program may exchange it meanwhile
-		looked, err := d.Lstat(name)
+	for range 10 { // another program may exchange the directory meanwhile
+		before, err := d.Lstat(name)
 		switch {
 		case err != nil:
 			return nil, err
-		case looked.Mode()&fs.ModeSymlink != 0:
+		case before.Mode()&fs.ModeSymlink != 0:
 			return nil, ErrLink
-		case !looked.IsDir():
+		case !before.IsDir():
 			return nil, syscall.ENOTDIR
 		}
 		next, err := d.OpenRoot(name)
@@ -93,7 +93,7 @@ func enter(d *os.Root, name string, create bool) (*os.Root, error) {
 			return nil, err
 		}
 		opened, err := next.Stat(".")
-		if err == nil && os.SameFile(looked, opened) {
+		if err == nil && os.SameFile(before, opened) {
 			return next, nil
 		}
 		if err := errors.Join(err, next.Close()); err != nil {
@@ -110,7 +110,7 @@ func openFile(d *os.Root, name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer self.Close()
-	// Not by way of d, which follows links that stay inside of it.
+	// d.OpenFile would follow links that stay inside of d.
 	fd, err := unix.Openat(int(self.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP):
@@ -148,8 +148,9 @@ func readFile(d *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error)
 	return text, info, nil
 }
 
-// within puts the whole path into an error that names one of its components.
-func within(at string, err error) error {
+// withPath returns a PathError with the whole path for an error that names one of its
+// components.
+func withPath(at string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -172,5 +173,5 @@ func read(dir, name string, limit int64) ([]byte, error) {
 	}
 	defer d.Close()
 	text, _, err := readFile(d, base, limit)
-	return text, within(filepath.Join(dir, name), err)
+	return text, withPath(filepath.Join(dir, name), err)
 }

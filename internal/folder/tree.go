@@ -38,12 +38,12 @@ func list(dir, name string, depth, limit int) (all []Entry, err error) {
 		}
 		info, err := d.Lstat(e.Name())
 		if err != nil || !info.Mode().IsRegular() {
-			return nil //nolint:nilerr // it was removed
+			return nil //nolint:nilerr // the entry was removed
 		}
 		all = append(all, Entry{at, info.Size(), info.Mode(), info.ModTime()})
 		return nil
 	})
-	return all, within(filepath.Join(dir, name), err)
+	return all, withPath(filepath.Join(dir, name), err)
 }
 
 // walk calls f with the entries of a directory d and of all directories below it. It
@@ -98,11 +98,11 @@ func writeTree(dir, name string, files []File) (err error) {
 		}
 	}()
 	if err := d.Mkdir(temp, 0o755); err != nil {
-		return within(at, err)
+		return withPath(at, err)
 	}
 	staging, err := enter(d, temp, false)
 	if err != nil {
-		return within(at, err)
+		return withPath(at, err)
 	}
 	defer staging.Close()
 	for _, f := range files {
@@ -110,13 +110,13 @@ func writeTree(dir, name string, files []File) (err error) {
 			return &fs.PathError{Op: "write", Path: filepath.Join(at, f.Name), Err: ErrName}
 		}
 		if err := errors.Join(staging.MkdirAll(path.Dir(f.Name), 0o755), staging.WriteFile(f.Name, f.Content, f.Mode.Perm())); err != nil {
-			return within(filepath.Join(at, f.Name), err)
+			return withPath(filepath.Join(at, f.Name), err)
 		}
 	}
 	if err := removeIn(d, base); err != nil {
-		return within(at, err)
+		return withPath(at, err)
 	}
-	return within(at, d.Rename(temp, base))
+	return withPath(at, d.Rename(temp, base))
 }
 
 func removeAll(dir, name string) error {
@@ -128,7 +128,7 @@ func removeAll(dir, name string) error {
 		return err
 	}
 	defer d.Close()
-	return within(filepath.Join(dir, name), removeIn(d, base))
+	return withPath(filepath.Join(dir, name), removeIn(d, base))
 }
 
 // removeIn removes a name from a directory. It follows no link and opens a bounded number of

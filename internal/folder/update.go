@@ -37,13 +37,13 @@ func update(ctx context.Context, dir, name string, limit int64, edit func(old []
 	at := filepath.Join(dir, name)
 	old, info, err := readFile(d, base, limit)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return within(at, err)
+		return withPath(at, err)
 	}
 	text, err := edit(old)
 	if err != nil || text == nil {
 		return err
 	}
-	return within(at, replace(d, base, text, info))
+	return withPath(at, replace(d, base, text, info))
 }
 
 // lock opens the directory of a file and waits until no other program changes
@@ -59,12 +59,12 @@ func lock(ctx context.Context, dir, name string) (d *os.Root, base string, unloc
 		if err != nil {
 			return nil, "", nil, errors.Join(err, d.Close())
 		}
-		unlock := func() { _, _ = self.Close(), d.Close() } // the first gives the lock back
+		unlock := func() { _, _ = self.Close(), d.Close() } // closing self releases the lock
 		err = flock(ctx, self, filepath.Dir(filepath.Join(dir, name)))
 		if err == nil && current(d, dir, name) {
 			return d, base, unlock, nil
 		}
-		unlock() // the directory may have been exchanged while we waited
+		unlock() // the directory may have been exchanged during the wait
 		if err != nil {
 			return nil, "", nil, err
 		}
@@ -75,7 +75,7 @@ func lock(ctx context.Context, dir, name string) (d *os.Root, base string, unloc
 func current(d *os.Root, dir, name string) bool {
 	now, _, err := openParent(dir, name, true)
 	if err != nil {
-		return false // and the next attempt says why
+		return false // the next attempt returns the error
 	}
 	defer now.Close()
 	a, errA := d.Stat(".")
@@ -150,7 +150,7 @@ func fill(f *os.File, text []byte, info fs.FileInfo) error {
 	if info != nil {
 		mode = info.Mode().Perm()
 		if old, ok := info.Sys().(*syscall.Stat_t); ok && (int(old.Uid) != os.Geteuid() || int(old.Gid) != os.Getegid()) {
-			_ = f.Chown(int(old.Uid), int(old.Gid)) // only root may give files away
+			_ = f.Chown(int(old.Uid), int(old.Gid)) // only root may change the owner
 		}
 	}
 	if err := f.Chmod(mode); err != nil {
@@ -167,7 +167,7 @@ func fill(f *os.File, text []byte, info fs.FileInfo) error {
 func sweep(d *os.Root, prefix string) {
 	self, err := d.Open(".")
 	if err != nil {
-		return // the change itself will tell
+		return // the change fails with this error
 	}
 	defer self.Close()
 	names, err := self.Readdirnames(-1)

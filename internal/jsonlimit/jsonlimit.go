@@ -1,6 +1,6 @@
 // Package jsonlimit bounds untrusted JSON before it is decoded. encoding/json
 // accepts 10,000 levels of nesting: indenting such a text of 20 kB takes hundreds of
-// megabytes, and other code recurses as deep.
+// megabytes, and other decoders recurse 10,000 levels deep.
 package jsonlimit
 
 import (
@@ -10,11 +10,11 @@ import (
 
 // Limits of a text.
 const (
-	MaxDepth  = 100     // objects and arrays inside of one another
+	MaxDepth  = 100     // levels of nested objects and arrays
 	MaxValues = 250_000 // elements and members
 
-	// MaxBodyValues is the number of elements and members in a request to a desktop. Such
-	// requests have some tens.
+	// MaxBodyValues bounds the elements and members in a request to a desktop. Such requests
+	// have a few dozen.
 	MaxBodyValues = 10_000
 )
 
@@ -26,8 +26,8 @@ var (
 )
 
 // Check returns an error that wraps [ErrTooDeep] or [ErrTooManyValues] and names the limit
-// if a text exceeds MaxDepth or MaxValues. It does not allocate, and stops reading at the
-// first place that is too deep or too many. The text need not be valid.
+// if a text exceeds MaxDepth or MaxValues. It does not allocate, and stops reading where
+// the text exceeds a limit. The text need not be valid.
 //
 // Decoding can take 300 bytes for each value of three bytes, such as {}.
 func Check(text []byte) error { return CheckLimits(text, MaxDepth, MaxValues) }
@@ -43,7 +43,7 @@ func CheckLimits(text []byte, maxDepth, maxValues int) error {
 		case '{', '[':
 			depth++
 			deepest = max(deepest, depth)
-			values++ // the first one in it
+			values++ // its first element or member
 		case '}', ']':
 			depth--
 		case ',':
@@ -60,8 +60,8 @@ func CheckLimits(text []byte, maxDepth, maxValues int) error {
 	return nil
 }
 
-// Indented returns an upper bound of the size of a valid text after json.Indent, with
-// so many bytes of indentation for each level, beginning at a given level.
+// Indented returns an upper bound of the size of a valid text after json.Indent. indent is the
+// number of bytes of indentation per level, and level is the level of the text.
 func Indented(text []byte, indent, level int) int {
 	size := len(text)
 	brackets(text, func(c byte) bool {
@@ -80,7 +80,7 @@ func Indented(text []byte, indent, level int) int {
 	return size
 }
 
-// brackets calls f with each of {}[],: that is not in a string, until it returns
+// brackets calls f with each of the characters {}[],: outside of strings, until f returns
 // false.
 func brackets(text []byte, f func(c byte) bool) {
 	for i := 0; i < len(text); i++ {
@@ -95,8 +95,8 @@ func brackets(text []byte, f func(c byte) bool) {
 	}
 }
 
-// closing is the place of the quotation mark that ends the string at i, or the
-// end of the text.
+// closing returns the index of the quotation mark that ends the string at i, or the end of the
+// text.
 func closing(text []byte, i int) int {
 	for i++; i < len(text) && text[i] != '"'; i++ {
 		if text[i] == '\\' {

@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckValues counts what decoding has to allocate for, and nothing in strings.
+// TestCheckValues counts the values that decoding allocates, and nothing in strings.
 func TestCheckValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestCheckValues(t *testing.T) {
 	}
 }
 
-// TestIndented compares the bound with what json.Indent makes of random texts.
+// TestIndented compares the bound with the output of json.Indent for random texts.
 func TestIndented(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector's own memory hides ours.
+// The memory of the race detector would dominate the measurement.
 
 package jsonlines_test
 
@@ -12,8 +12,8 @@ import (
 	"github.com/deskhand/deskhand/internal/jsonlines"
 )
 
-// TestGarbage: a large line takes no more than twice its own memory, and a line keeps no
-// memory of white space.
+// A large line takes at most twice its size in memory, and the white space around a line does
+// not stay in memory.
 func TestGarbage(t *testing.T) { //nolint:paralleltest // it counts allocations
 	const size = 32 << 20
 	in := strings.Repeat("x", size) + "\n{}" + strings.Repeat(" ", size)

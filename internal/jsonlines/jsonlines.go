@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Large is the number of bytes from which on a line takes a [Share].
+// Large is the number of bytes above which a line takes a [Share].
 const Large = 1 << 20
 
 const (
@@ -19,14 +19,14 @@ const (
 	tailKept = 1 << 10
 )
 
-// Share is the part that a Reader has of memory that several readers have together.
+// Share is a part of the memory that several readers share.
 type Share interface {
 	// Take is called when a line exceeds Large, before the reader takes memory for more
 	// of it. It blocks until there is memory for a line of the largest size. Next returns
 	// its error.
 	Take() error
 
-	// Drop is called when the reader does not keep the line after all.
+	// Drop is called when the reader discards the line.
 	Drop()
 }
 
@@ -36,7 +36,7 @@ type Reader struct {
 	max   int
 	share Share // nil: none
 	taken bool  // for the current line
-	skips bool  // the rest of a late line
+	skips bool  // the rest of a late line must be skipped
 }
 
 // NewReader returns a Reader for lines of at most max bytes. share may be nil.
@@ -46,8 +46,8 @@ func NewReader(r io.Reader, max int, share Share) *Reader {
 
 // TooLong describes a line that is longer than the limit, or late.
 type TooLong struct {
-	Size       int64  // of what was read
-	Head, Tail []byte // the ends of what was read
+	Size       int64  // bytes that were read
+	Head, Tail []byte // the first and the last of these bytes
 	Late       bool   // the deadline passed before the end of the line
 }
 
@@ -66,7 +66,7 @@ func (r *Reader) Next() (line []byte, long *TooLong, err error) {
 		size := cap(line)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if size > Large && size > len(line)+len(line)/4 {
-				line = bytes.Clone(line) // the white space would stay in memory with it
+				line = bytes.Clone(line) // otherwise the white space stays in memory
 			}
 			return line, nil, nil
 		}
@@ -111,7 +111,7 @@ func (r *Reader) line() (line []byte, long *TooLong, err error) {
 	}
 }
 
-// joined returns the concatenation of parts, without a copy of a single one.
+// joined returns the concatenation of parts. It does not copy a single part.
 func joined(parts [][]byte) []byte {
 	if len(parts) == 1 {
 		return parts[0]

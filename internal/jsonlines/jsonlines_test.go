@@ -44,13 +44,13 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// room counts the calls of a Share.
-type room struct{ taken, dropped int }
+// countingShare is a Share that counts its calls.
+type countingShare struct{ taken, dropped int }
 
-func (r *room) Take() error { r.taken++; return nil }
-func (r *room) Drop()       { r.dropped++ }
+func (r *countingShare) Take() error { r.taken++; return nil }
+func (r *countingShare) Drop()       { r.dropped++ }
 
-// stalled returns its parts. Between two of them the deadline passes.
+// stalled returns its parts. Between two parts it returns os.ErrDeadlineExceeded.
 type stalled []string
 
 func (s *stalled) Read(p []byte) (int, error) {
@@ -79,7 +79,7 @@ func TestShare(t *testing.T) {
 			large(" ", 2*jsonlines.Large) + "\n" + large("c", limit+1) + "\n" + large("d", 2*jsonlines.Large), "",
 		large("d", 3*limit) + "\nlast\n",
 	}
-	var share room
+	var share countingShare
 	r := jsonlines.NewReader(in, limit, &share)
 	for _, want := range []struct {
 		size, taken, dropped int
@@ -102,7 +102,7 @@ func TestShare(t *testing.T) {
 		if size != want.size || (long != nil) != want.long || long != nil && long.Late != want.late {
 			t.Errorf("a line of %d bytes, %+v, want %+v", size, long != nil, want)
 		}
-		if (share != room{want.taken, want.dropped}) {
+		if (share != countingShare{want.taken, want.dropped}) {
 			t.Errorf("after a line of %d bytes: share %+v, want %+v", size, share, want)
 		}
 	}

@@ -17,8 +17,8 @@
 //
 // # Errors
 //
-// Errors of the operating system are [*fs.PathError]. What was removed before an
-// error stays removed.
+// Errors of the operating system are [*fs.PathError]. Entries that were removed before an
+// error stay removed.
 //
 // # Requirements
 //
@@ -90,7 +90,7 @@ func (r *remover) remove(dir folder, name string, depth int) error {
 	switch err {
 	case nil, unix.ENOENT:
 		return nil
-	case unix.EISDIR, unix.EPERM: // EPERM is POSIX's error for a directory, and Linux's for much else
+	case unix.EISDIR, unix.EPERM: // POSIX has EPERM for a directory; on Linux it has other causes, too
 		if err == unix.EISDIR || dir.isDir(name) {
 			return r.removeDir(dir, name, depth)
 		}
@@ -110,7 +110,7 @@ func (r *remover) removeDir(dir folder, name string, depth int) error {
 	case nil, unix.ENOENT:
 		return nil
 	case unix.ENOTEMPTY, unix.EEXIST:
-	default: // a directory that would stay keeps its content, such as a mount point
+	default: // a directory that cannot be removed, such as a mount point, keeps its content
 		return dir.fail(name, err)
 	}
 	if depth >= maxOpen {
@@ -129,7 +129,7 @@ func (r *remover) removeDir(dir folder, name string, depth int) error {
 		r.top = sub
 	}
 	for {
-		removed, err := r.empty(sub, depth)
+		removed, err := r.removeEntries(sub, depth)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (r *remover) removeDir(dir folder, name string, depth int) error {
 		if err == nil || err == unix.ENOENT {
 			return nil
 		}
-		// A pass misses entries that are new, or that moved because others went.
+		// A pass may miss entries that are new, or that moved because others were removed.
 		if err != unix.ENOTEMPTY || removed == 0 {
 			return dir.fail(name, err)
 		}
@@ -157,8 +157,8 @@ func (d folder) open(name string) (folder, error) {
 	}
 }
 
-// empty removes the entries that one pass through a directory finds.
-func (r *remover) empty(dir folder, depth int) (removed int, err error) {
+// removeEntries removes the entries that one pass through a directory finds.
+func (r *remover) removeEntries(dir folder, depth int) (removed int, err error) {
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}

@@ -25,7 +25,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// nest makes directories below dir, each in the one before, with a file in the last.
+// nest makes directories below dir, each in the previous one, with a file in the last.
 func nest(t *testing.T, dir string, levels int) {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -51,8 +51,8 @@ func nest(t *testing.T, dir string, levels int) {
 	unix.Close(fd)
 }
 
-// TestRemove removes a tree that is deeper than the process may have descriptors,
-// beside a wide one and a link that leads out.
+// TestRemove removes a tree with more levels than the process may have descriptors, a directory
+// with many entries, and a link that leads out.
 func TestRemove(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
@@ -96,7 +96,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveWithMount wants mounted files to stay.
+// Remove does not remove mounted files.
 func TestRemoveWithMount(t *testing.T) {
 	t.Parallel()
 	disk := testspace.Disk(t, "1m")

@@ -448,7 +448,7 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Stop ends the child and the processes that it started, also if the child itself has
+// Stop ends the child and the processes that it started, even if the child itself has
 // ended: SIGTERM, and SIGHUP if the child has a terminal and ignores SIGTERM, then
 // SIGKILL after its grace, or as soon as ctx ends. It returns when no process is left,
 // or a [LeftoverError] five seconds after SIGKILL. It does not return the error of ctx.

@@ -216,7 +216,7 @@ func TestCredential(t *testing.T) {
 	f := parseFamily(t, out.await(t, "family"))
 	wantAlive(t, f.all()...)
 	if status, err := os.ReadFile("/proc/self/status"); err != nil || !bytes.Contains(status, []byte("\nUid:\t0\t")) {
-		t.Errorf("this program is not root any more: %v", err)
+		t.Errorf("this program has lost its rights: %v", err)
 	}
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ const (
 )
 
 // Pipe makes a pipe and returns this program's end, which is ReadEnd or WriteEnd, and
-// the child's. Only the former is non-blocking, because programs do not expect that of
-// their input and output.
+// the child's. Only this program's end is non-blocking, because programs do not expect
+// non-blocking input and output.
 func Pipe(end int) (ours, theirs *os.File, err error) {
 	var p [2]int
 	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {

@@ -1,6 +1,5 @@
-// Package userhome finds directories that this user can write to, also where
-// the user has no home: in containers that run with any user number, or with a
-// read-only file system.
+// Package userhome finds directories that this user can write to, even if the user has no home:
+// in containers that run with any user id, or with a read-only file system.
 package userhome
 
 import (
@@ -17,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Temporary makes this user's directory among the temporary files, and returns
-// its path. Every user can write to the directory above it, so it returns an
-// error if the directory is not this user's own.
+// Temporary makes this user's directory in os.TempDir, and returns its path. Every user can make
+// entries there, so it returns an error if the directory does not belong to this user with mode
+// 0700.
 func Temporary() (string, error) {
 	dir := TemporaryPath()
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -36,7 +35,7 @@ func Temporary() (string, error) {
 	return dir, nil
 }
 
-// TemporaryPath is the path that Temporary makes.
+// TemporaryPath returns the path of the directory that Temporary makes.
 func TemporaryPath() string {
 	return filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
 }

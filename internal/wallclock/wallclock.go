@@ -1,7 +1,7 @@
 // Package wallclock calls a function at a time of the wall clock.
 //
-// Timers of package time count the time in which the system runs. They stand still
-// while it is suspended, and do not notice that the clock is set.
+// Timers of package time count the time during which the system runs. They stop while it is
+// suspended, and ignore changes of the clock.
 package wallclock
 
 import (
@@ -40,7 +40,7 @@ func Start(ring func()) (*Alarm, error) {
 	return a, nil
 }
 
-// Set replaces the time of the alarm. A time that has passed rings immediately.
+// Set replaces the time of the alarm. If the time has passed, ring is called immediately.
 func (a *Alarm) Set(at time.Time) error {
 	raw, err := a.file.SyscallConn()
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Alarm) Set(at time.Time) error {
 	return nil
 }
 
-// Close stops the alarm and waits for a call of ring.
+// Close stops the alarm and waits for a running call of ring.
 func (a *Alarm) Close() {
 	_ = a.file.Close() // it fails only after another Close
 	a.work.Wait()

@@ -23,7 +23,7 @@ func TestAlarm(t *testing.T) {
 		case at := <-rang:
 			return at
 		case <-time.After(time.Minute):
-			t.Fatal("it does not ring")
+			t.Fatal("the alarm does not fire")
 			return time.Time{}
 		}
 	}
@@ -35,10 +35,10 @@ func TestAlarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := wait(); got.Before(at) {
-			t.Errorf("it rings at %v, not %v", got, at)
+			t.Errorf("the alarm fires at %v, not %v", got, at)
 		}
 	}
 	if len(rang) > 0 {
-		t.Error("it rings again")
+		t.Error("the alarm fires again")
 	}
 }
