@@ -75,6 +75,38 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestLargeReports: a small report can be about many packets, each of which costs time. The
+// estimator gets no report that is about too many, and no more reports than a limit.
+func TestLargeReports(t *testing.T) {
+	t.Parallel()
+	e, err := newEstimator(100_000, 1_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	report := func(packets uint16) {
+		r := &rtcp.TransportLayerCC{SenderSSRC: 2, MediaSSRC: 1, PacketStatusCount: packets}
+		for left := packets; left > 0; left -= min(left, 8191) {
+			r.PacketChunks = append(r.PacketChunks, &rtcp.RunLengthChunk{Type: rtcp.TypeTCCRunLengthChunk, RunLength: min(left, 8191)})
+		}
+		if err := e.WriteRTCP([]rtcp.Packet{r}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := e.reported.Tokens()
+	report(57_337)
+	if left := e.reported.Tokens(); left < before {
+		t.Errorf("a report of 57,337 packets took %v of %v", before-left, before)
+	}
+	begun := time.Now()
+	for range 1000 {
+		report(mostInReport)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("1000 reports of %d packets took %v", mostInReport, took)
+	}
+}
+
 // send sends a packet with its number on the line.
 func send(t *testing.T, w interceptor.RTPWriter, extension uint8, number uint16) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -263,13 +264,14 @@ func TestDiskFull(t *testing.T) {
 	path := filepath.Join(dir, "log.db")
 	l := open(t, eventlog.Config{DSN: path})
 	noise := picture(30_000)
+	var number atomic.Int64 // makes each payload another one, because equal ones are stored once
 	for round := range 3 {
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
 				for {
 					err := l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-						_, err := tx.Append(eventlog.Event{Stream: "s", Payload: noise})
+						_, err := tx.Append(eventlog.Event{Stream: "s", Payload: fmt.Appendf(bytes.Clone(noise), "%012d", number.Add(1))})
 						return err
 					})
 					if errors.Is(err, eventlog.ErrFull) && strings.Contains(err.Error(), path) {
