@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// box makes an MP4 box.
+// box returns an MP4 box.
 func box(kind string, content ...[]byte) []byte {
 	body := bytes.Join(content, nil)
 	b := binary.BigEndian.AppendUint32(nil, uint32(boxHeader+len(body)))
@@ -22,7 +22,7 @@ func words(v ...uint32) (b []byte) {
 	return b
 }
 
-// smallMovie is the beginning of a fragmented file, with a thousand units a second.
+// smallMovie returns the beginning of a fragmented file, with a thousand units a second.
 func smallMovie() []byte {
 	trak := box("trak",
 		box("tkhd", words(0, 0, 0, 1)),
@@ -31,7 +31,7 @@ func smallMovie() []byte {
 	return append(box("ftyp", []byte("isom")), box("moov", trak, box("mvex", box("trex", words(0, 1, 1, 40))))...)
 }
 
-// smallFragment has n samples of the default length from that time on.
+// smallFragment returns a fragment with n samples of the default length that begins at a time.
 func smallFragment(at, n uint32) []byte {
 	moof := box("moof", box("traf", box("tfhd", words(0, 1)), box("tfdt", words(0, at)), box("trun", words(0, n))))
 	return append(moof, box("mdat", []byte("data"))...)
@@ -65,8 +65,8 @@ func TestReadMovie(t *testing.T) {
 	}
 }
 
-// FuzzReadMovie wants that what is read of a file does not change when it is cut
-// off where it is said to be good.
+// FuzzReadMovie checks that the result of readMovie does not change if the file is cut off after
+// the complete boxes that it reports.
 func FuzzReadMovie(f *testing.F) {
 	head := smallMovie()
 	f.Add(head)
@@ -87,7 +87,7 @@ func FuzzReadMovie(f *testing.F) {
 	})
 }
 
-// FuzzVideo wants that whole boxes alone reach the file.
+// FuzzVideo checks that only whole boxes reach the file.
 func FuzzVideo(f *testing.F) {
 	f.Add(smallMovie())
 	f.Add(smallFragment(0, 1))
@@ -97,12 +97,12 @@ func FuzzVideo(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = v.copy(bytes.NewReader(b))         // the error is that of rubbish
-		if err := v.file.Close(); err != nil { // without waiting for the disk
+		_ = v.copy(bytes.NewReader(b))         // fails for data that is not MP4
+		if err := v.file.Close(); err != nil { // without a sync
 			t.Fatal(err)
 		}
 		if e.info.Bytes != v.size || v.size > int64(len(b)) {
-			t.Errorf("%d bytes of %d, said to be %d", v.size, len(b), e.info.Bytes)
+			t.Errorf("%d bytes of %d, Info.Bytes is %d", v.size, len(b), e.info.Bytes)
 		}
 	})
 }

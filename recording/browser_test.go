@@ -11,8 +11,8 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestBrowserColours looks whether Chromium shows the colours that were on the
-// screen, of a file as it was recorded and of one with its index in front.
+// TestBrowserColours checks that Chromium shows the colours of the screen, for a file as it was
+// recorded and for a file with its index at the start.
 func TestBrowserColours(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "chromium")
@@ -39,7 +39,7 @@ func TestBrowserColours(t *testing.T) {
 			await new Promise((done, failed) => { v.onloadeddata = done; v.onerror = () => failed(new Error(v.error.message)) });
 			await new Promise(done => { v.onseeked = done; v.currentTime = v.duration });
 			const c = new OffscreenCanvas(v.videoWidth, v.videoHeight).getContext("2d");
-			for (;;) { // a browser with much to do may not have the picture yet
+			for (;;) { // a busy browser may not have the picture yet
 				c.drawImage(v, 0, 0);
 				const p = c.getImageData(600, 50, 1, 1).data;
 				if (p[3] == 255) return p[0] << 16 | p[1] << 8 | p[2];

@@ -94,8 +94,8 @@ func (c *canvas) fit(screen desktop.Size) {
 	}
 }
 
-// take draws a frame and reports whether the picture has changed.
-func (c *canvas) take(f *desktop.FeedFrame) bool {
+// draw draws a frame and reports whether the picture has changed.
+func (c *canvas) draw(f *desktop.FeedFrame) bool {
 	different := false
 	if f.Reset || f.Size != c.screen {
 		if f.Size != c.screen {

@@ -22,7 +22,7 @@ import (
 	"github.com/deskhand/deskhand/recording/timeline"
 )
 
-// The pictures of these tests show their own number, a bit in each column.
+// The pictures of these tests show their number in binary, one bit in each column.
 const (
 	numberBits   = 10
 	numberWidth  = 16 * numberBits
@@ -37,8 +37,8 @@ type shownNumber struct {
 	at     time.Duration
 }
 
-// numbered makes 20 s of video: 40 pictures in a row, a pause with one every two
-// seconds, and so on; and sound. It is made as recordings are, in fragments.
+// numbered makes 20 s of video with sound: 40 pictures in a row, then a pause with a picture
+// every two seconds, and so on. The file has fragments, as recordings have.
 var numbered = sync.OnceValues(func() ([]byte, error) {
 	var raw bytes.Buffer
 	for n := range 20 * numberRate {
@@ -65,7 +65,7 @@ var numbered = sync.OnceValues(func() ([]byte, error) {
 	return out, err
 })
 
-// numberedVideo is that video, and what is in it.
+// numberedVideo returns the video of numbered and its pictures.
 func numberedVideo(t testing.TB) ([]byte, []shownNumber) {
 	t.Helper()
 	testx11.Require(t, "ffmpeg", "ffprobe")
@@ -80,7 +80,7 @@ func numberedVideo(t testing.TB) ([]byte, []shownNumber) {
 	return data, numbersIn(t, path)
 }
 
-// numbersIn decodes a file.
+// numbersIn returns the pictures of a file.
 func numbersIn(t testing.TB, path string) []shownNumber {
 	t.Helper()
 	out := output(t, "ffmpeg", "-v", "error", "-i", path, "-map", "0:v", "-vsync", "passthrough", "-f", "rawvideo", "-pix_fmt", "gray", "-")
@@ -118,7 +118,7 @@ func output(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// keep puts a finished recording into a store.
+// keep adds a finished recording to a store.
 func keep(t testing.TB, s *Store, video []byte, length time.Duration) *entry {
 	t.Helper()
 	e, err := s.newEntry(Info{
@@ -137,7 +137,7 @@ func keep(t testing.TB, s *Store, video []byte, length time.Duration) *entry {
 	return e
 }
 
-// save writes a clip to a file with a name.
+// save writes a clip to a file and returns its path.
 func save(t testing.TB, c *Clip) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.mp4")
@@ -155,7 +155,7 @@ func save(t testing.TB, c *Clip) string {
 	return path
 }
 
-// checkClip compares a clip with what the recording shows at that time.
+// checkClip compares a clip with the recording's pictures in that span.
 func checkClip(t *testing.T, source []shownNumber, path string, span timeline.Span) {
 	t.Helper()
 	const frame, near = time.Second / numberRate, 3 * time.Millisecond
@@ -232,7 +232,7 @@ func TestClip(t *testing.T) {
 				if c.name != "a moment" {
 					checkClip(t, source, path, timeline.Span{From: clip.From, To: clip.To})
 				} else if n := numbersIn(t, path); len(n) != 1 {
-					t.Errorf("a moment has the pictures %v", n)
+					t.Errorf("the clip of a moment has the pictures %v", n)
 				}
 				if strings.HasSuffix(c.name, "begins") {
 					checkTone(t, path, toneFrom-clip.From)
@@ -242,7 +242,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// keyTimes are the positions of key pictures.
+// keyTimes returns the positions of key pictures.
 func keyTimes(t *testing.T, path string) []time.Duration {
 	t.Helper()
 	var keys []time.Duration
@@ -331,11 +331,11 @@ func TestClipRefuses(t *testing.T) {
 	}
 	empty := keep(t, s, nil, time.Second)
 	if _, err := s.Clip(t.Context(), empty.id, ClipRequest{}); err == nil {
-		t.Error("a clip was made of nothing")
+		t.Error("a clip was made of an empty span")
 	}
 }
 
-// children counts a store's programs that run.
+// children counts the running programs of a store.
 func children(s *Store) int {
 	n := 0
 	for _, c := range s.group.Children() {
@@ -346,13 +346,13 @@ func children(s *Store) int {
 	return n
 }
 
-// busy makes 10 s of video with much in it, no sound and one key picture.
+// busy makes 10 s of video with much detail, one key picture and no sound.
 var busy = sync.OnceValues(func() ([]byte, error) {
 	return exec.Command("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=1280x720:r=30:d=10", "-c:v", "libx264", "-preset", "ultrafast",
 		"-g", "300", "-pix_fmt", "yuv420p", "-f", "mp4", "-movflags", "+empty_moov+default_base_moof", "-frag_duration", "500000", "pipe:1").Output()
 })
 
-// slow makes a recording of which exact clips take a while.
+// slow makes a recording whose exact clips take a while.
 func slow(t testing.TB, s *Store) *entry {
 	t.Helper()
 	testx11.Require(t, "ffmpeg", "ffprobe")
@@ -441,7 +441,7 @@ func TestClipsAtOnce(t *testing.T) {
 	nothingLeft(t, s.cfg.Dir)
 }
 
-// TestClipsNotClosed keeps as many clips as there may be.
+// TestClipsNotClosed checks that a clip counts until it is closed.
 func TestClipsNotClosed(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})
@@ -476,7 +476,7 @@ func TestClipsNotClosed(t *testing.T) {
 	}
 }
 
-// nothingLeft checks that a store's directory has nothing but its recordings.
+// nothingLeft checks that a store's directory has only its recordings.
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	parts, err := filepath.Glob(filepath.Join(dir, "*"+partSuffix))

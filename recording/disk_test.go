@@ -15,7 +15,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestNoSpaceForTheEnd stops a recording whose last fragment the disk refuses.
+// TestNoSpaceForTheEnd stops a recording whose last fragment does not fit on the disk.
 func TestNoSpaceForTheEnd(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
@@ -40,7 +40,7 @@ func TestNoSpaceForTheEnd(t *testing.T) {
 	}
 }
 
-// TestManifestOnFullDisk changes a manifest where no further file can be written.
+// TestManifestOnFullDisk changes a manifest on a disk that has no room for another file.
 func TestManifestOnFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestManifestOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestDirectoryRemoved records after the directory was removed.
+// TestDirectoryRemoved starts a recording after the store's directory was removed.
 func TestDirectoryRemoved(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -94,13 +94,13 @@ func TestDirectoryRemoved(t *testing.T) {
 	}
 }
 
-// TestVideoRemoved asks for a video whose file alone is gone.
+// TestVideoRemoved calls Video for a recording that lacks only the video file.
 func TestVideoRemoved(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
 	s := openStore(t, StoreConfig{})
 	info := stop(t, start(t, s, d, Config{}))
-	settled(t, s, info.ID)
+	repaired(t, s, info.ID)
 	if err := os.Remove(videoPath(t, s, info.ID)); err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,11 @@ func TestVideoRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f, _, err := s.Video(info.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Video of nothing = %v, %v", f, err)
+		t.Errorf("Video of a removed folder = %v, %v", f, err)
 	}
 }
 
-// TestListWhileStarting looks at recordings that are beginning, for the race
-// detector.
+// TestListWhileStarting lists recordings while they start, for the race detector.
 func TestListWhileStarting(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -140,7 +139,7 @@ func TestListWhileStarting(t *testing.T) {
 	looking.Wait()
 }
 
-// TestDropped drops a recording while a reader waits, which must wake up.
+// TestDropped checks that drop wakes a reader that waits.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})
@@ -155,12 +154,12 @@ func TestDropped(t *testing.T) {
 	select {
 	case <-more:
 	default:
-		t.Error("a reader would wait for ever")
+		t.Error("the reader still waits")
 	}
 }
 
-// TestReopenWhileStarting opens a store again while a program that is just being
-// started still has what its parent had open.
+// TestReopenWhileStarting reopens a store while a program that is being started still has the
+// open files of its parent.
 func TestReopenWhileStarting(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), StoreConfig{Dir: t.TempDir()})

@@ -39,7 +39,8 @@
 //
 // # Errors
 //
-// The Err variables. [InvalidError] and [MissingError] wrap some of them.
+// Methods return or wrap the Err variables. [InvalidError] wraps [ErrInvalid], and
+// [MissingError] wraps [ErrMissingPrograms].
 //
 // # Requirements
 //

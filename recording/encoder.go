@@ -56,7 +56,7 @@ type encoder struct {
 	wrote     chan struct{} // closed when the input of ffmpeg is closed
 	read      chan struct{} // closed at the end of ffmpeg's output; nil before begin
 	failed    chan struct{} // closed when ffmpeg accepts no more
-	err       error         // why; set before failed is closed
+	err       error         // why ffmpeg accepts no more; set before failed is closed
 	outputErr error         // of ffmpeg's output; set before read is closed
 }
 
@@ -96,7 +96,7 @@ func (e *encoder) write() {
 			e.free <- p
 		}
 	}
-	_ = e.in.Close() // which ends ffmpeg
+	_ = e.in.Close() // ffmpeg ends at the end of its input
 }
 
 func (e *encoder) put(b []byte) error {
@@ -128,7 +128,7 @@ func (e *encoder) await() {
 	}
 	select {
 	case p := <-e.free:
-		e.free <- p // which has room for all packets
+		e.free <- p // does not block: free has room for all packets
 	case <-e.failed:
 	case <-e.child.Done():
 	}
@@ -156,7 +156,8 @@ func (e *encoder) begin(v *video) {
 	}()
 }
 
-// end waits until ffmpeg has encoded everything. It returns an error if ffmpeg did not.
+// end waits until ffmpeg has encoded everything. It returns an error if ffmpeg fails or does not
+// end within endLimit.
 func (e *encoder) end() error {
 	close(e.queue)
 	limit := time.NewTimer(endLimit)

@@ -23,7 +23,7 @@ type entry struct {
 	gone    bool          // it is being deleted, or was
 	removed bool          // it was removed from the index
 
-	deleted bool // Notify was told that it was deleted; guarded by Store.notifying
+	deleted bool // Notify was called with StatusDeleted; guarded by Store.notifying
 
 	stopJob context.CancelFunc // ends the background job; nil if there is none
 	idle    chan struct{}      // closed when the job has ended

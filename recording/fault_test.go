@@ -26,24 +26,24 @@ import (
 	"github.com/deskhand/deskhand/recording/timeline"
 )
 
-// ended waits until a recording has ended without Stop.
+// ended waits until a recording ends without Stop.
 func ended(t testing.TB, r *Recording) Info {
 	t.Helper()
 	select {
 	case <-r.Done():
 	case <-time.After(patience):
-		t.Fatalf("the recording goes on: %+v", r.Info())
+		t.Fatalf("the recording continues: %+v", r.Info())
 	}
 	return r.Info()
 }
 
-// plays fails unless a recording ended in that way and all of it decodes.
+// plays checks the status and reason of a recording, and decodes its video.
 func plays(t testing.TB, s *Store, info Info, status Status, reason Reason) {
 	t.Helper()
 	if info.Status != status || info.Reason != reason || info.Ended.IsZero() || info.ProcessID != "" {
 		t.Errorf("the recording is %+v, want %s because of %s", info, status, reason)
 	}
-	p := look(t, videoPath(t, s, info.ID))
+	p := probe(t, videoPath(t, s, info.ID))
 	if off := p.Seconds - info.Duration.Seconds(); off < -0.002 || off > 0.002 || p.Frames != fmt.Sprint(info.Frames) {
 		t.Errorf("the video has %v s and %s pictures; Info says %v and %d", p.Seconds, p.Frames, info.Duration, info.Frames)
 	}
@@ -67,7 +67,7 @@ func TestEncoderKilled(t *testing.T) {
 	if !strings.Contains(info.Error, "SIGKILL") || info.Duration < someVideo {
 		t.Errorf("the recording is %+v", info)
 	}
-	until(t, "its index is in front", func() bool {
+	until(t, "the index is at the start", func() bool {
 		info, err := s.Get(info.ID)
 		return err == nil && info.Seekable
 	})
@@ -78,7 +78,7 @@ func TestEncoderKilled(t *testing.T) {
 	plays(t, s, again, StatusRecovered, ReasonEncoderKilled)
 }
 
-// TestEncoderStuck has ffmpeg hang.
+// TestEncoderStuck stops the ffmpeg process with a signal.
 func TestEncoderStuck(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -96,15 +96,14 @@ func TestEncoderStuck(t *testing.T) {
 			return
 		default:
 			if i > 5000 {
-				t.Fatal("the recording goes on")
+				t.Fatal("the recording continues")
 			}
 			paint(t, d, uint32(i)) //nolint:gosec // any colour
 		}
 	}
 }
 
-// TestStopBehind stops a recording whose ffmpeg is behind: it is waited for with
-// the last picture.
+// TestStopBehind stops a recording whose ffmpeg is slow. The last picture waits for ffmpeg.
 func TestStopBehind(t *testing.T) {
 	t.Parallel()
 	const last = 0x118844
@@ -121,7 +120,7 @@ func TestStopBehind(t *testing.T) {
 	}
 	paint(t, d, last)
 	r.stopFor(ReasonStopped)
-	// Until it is over, as it would be were nothing waited for, or a while.
+	// Wait for a while, or until the recording ends, as it would without waiting for ffmpeg.
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for range 50 {
@@ -178,8 +177,8 @@ func TestDesktopClosed(t *testing.T) {
 	}
 }
 
-// childVariable has the test's program record a desktop into the directory that
-// it names, until it is killed.
+// childVariable is an environment variable that names a directory. If it is set, the test
+// program records a desktop into the directory until it is killed.
 const childVariable = "DESKHAND_TEST_RECORD"
 
 func recordUntilKilled(dir string) {
@@ -205,7 +204,7 @@ func recordUntilKilled(dir string) {
 
 func TestProgramKilled(t *testing.T) {
 	t.Parallel()
-	startDesktop(t, desktop.Config{}) // skips when something is missing
+	startDesktop(t, desktop.Config{}) // skips the test if a program is missing
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+dir)
@@ -229,7 +228,7 @@ func TestProgramKilled(t *testing.T) {
 		t.Fatalf("the child said %q, %v", line, err)
 	}
 	path := filepath.Join(dir, id, videoFile)
-	until(t, "there is some video", func() bool {
+	until(t, "the file has video", func() bool {
 		m, err := readMovieFile(path)
 		return err == nil && m.duration >= someVideo
 	})
@@ -242,12 +241,12 @@ func TestProgramKilled(t *testing.T) {
 	_ = cmd.Wait()
 	killed = true
 	s := openStore(t, StoreConfig{Dir: dir})
-	info := settled(t, s, id)
+	info := repaired(t, s, id)
 	plays(t, s, info, StatusRecovered, ReasonCrashed)
 }
 
-// settled waits until a recording is repaired, and its index in front if it plays.
-func settled(t testing.TB, s *Store, id string) Info {
+// repaired waits until a recording has failed or has its index at the start.
+func repaired(t testing.TB, s *Store, id string) Info {
 	t.Helper()
 	var info Info
 	until(t, "the recording is repaired", func() bool {
@@ -260,8 +259,9 @@ func settled(t testing.TB, s *Store, id string) Info {
 	return info
 }
 
-// TestPowerCut opens what a power cut may leave: files cut off anywhere, with
-// rubbish or zeros at the end, or empty, and the manifest of a recording that runs.
+// TestPowerCut opens recordings as a power failure may leave them: with files that are empty,
+// cut off anywhere, or followed by garbage or zeros, and with the manifest of an active
+// recording.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -325,14 +325,14 @@ func TestPowerCut(t *testing.T) {
 	add(file[:30], false)
 	add(file[:700], false)
 	for _, manifest := range []string{"", "{", strings.Repeat("\x00", 300)} {
-		if manifest != "" { // of one file it is enough to know that it does not matter
+		if manifest != "" { // one file is enough to show that the manifest does not matter
 			clear(files)
 			clear(playable)
 			add(file, true)
 		}
 		s := leave(files, manifest)
 		for id, want := range playable {
-			info := settled(t, s, id)
+			info := repaired(t, s, id)
 			if !want {
 				if info.Status != StatusFailed || info.Error == "" {
 					t.Errorf("%d bytes are %+v", len(files[id]), info)
@@ -343,7 +343,7 @@ func TestPowerCut(t *testing.T) {
 			if len(files[id]) >= len(file) && (info.Frames != whole.frames || info.Duration != whole.duration) {
 				t.Errorf("%d pictures in %v, want %d in %v", info.Frames, info.Duration, whole.frames, whole.duration)
 			}
-			until(t, "nothing is left over", func() bool {
+			until(t, "temporary files are removed", func() bool {
 				parts, err := filepath.Glob(filepath.Join(s.cfg.Dir, id, "*"+partSuffix))
 				return err == nil && len(parts) == 0
 			})
@@ -376,7 +376,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestNoSpaceLeft has the disk refuse a fragment.
+// TestNoSpaceLeft records to a disk that has no room for a fragment.
 func TestNoSpaceLeft(t *testing.T) {
 	t.Parallel()
 	f, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
@@ -392,7 +392,7 @@ func TestNoSpaceLeft(t *testing.T) {
 	if v.reason != ReasonDiskFull || v.size != 0 || !errors.Is(v.err, syscall.ENOSPC) {
 		t.Errorf("the video ended because of %s: %v, at %d", v.reason, v.err, v.size)
 	}
-	_ = v.close() // /dev/full cannot be forced to a disk
+	_ = v.close() // /dev/full cannot be synced
 }
 
 func TestFilesRemoved(t *testing.T) {
@@ -401,7 +401,7 @@ func TestFilesRemoved(t *testing.T) {
 	s := openStore(t, StoreConfig{})
 	r := start(t, s, d, Config{})
 	dir := filepath.Dir(videoPath(t, s, r.ID()))
-	// The poster may be written meanwhile.
+	// A concurrent write of the poster can make RemoveAll fail.
 	until(t, "its files are removed", func() bool { return os.RemoveAll(dir) == nil })
 	info := ended(t, r)
 	if info.Status != StatusFailed || info.Reason != ReasonFilesRemoved || info.Error == "" {
@@ -455,7 +455,7 @@ func TestDeleteWhileRead(t *testing.T) {
 	}})
 	r := start(t, s, d, Config{})
 	if err := s.Delete(r.ID()); !errors.Is(err, ErrActive) {
-		t.Errorf("Delete of a recording that runs: %v", err)
+		t.Errorf("Delete of an active recording: %v", err)
 	}
 	info := stop(t, r)
 	f, info, err := s.Video(info.ID)
@@ -484,7 +484,7 @@ func TestDeleteWhileRead(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if told[StatusRecording] == 0 || told[StatusCompleted] == 0 || told[StatusDeleted] != 1 {
-		t.Errorf("Notify heard %v", told)
+		t.Errorf("Notify was called with %v", told)
 	}
 }
 
@@ -612,7 +612,7 @@ func TestClosed(t *testing.T) {
 		t.Errorf("Mark after Close: %v", err)
 	}
 	again := openStore(t, StoreConfig{Dir: s.cfg.Dir})
-	plays(t, again, settled(t, again, r.ID()), StatusCompleted, ReasonStoreClosed)
+	plays(t, again, repaired(t, again, r.ID()), StatusCompleted, ReasonStoreClosed)
 	if _, err := os.Stat(filepath.Join(s.cfg.Dir, r.ID(), "chapters.txt"+partSuffix)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("left over: %v", err)
 	}

@@ -132,7 +132,7 @@ func (s *Store) improve(e *entry) {
 	}
 	e.update(func() { e.stopJob, e.idle = nil, nil })
 	if repair {
-		s.retain() // which leaves out recordings that are being repaired
+		s.retain() // again, because it leaves out recordings that are being repaired
 	}
 }
 

@@ -9,7 +9,7 @@ type Status string
 const (
 	StatusRecording  Status = "recording"  // it is active
 	StatusRecovering Status = "recovering" // it ended with a crash and is being repaired
-	StatusCompleted  Status = "completed"  // it ended as it should, and its first picture was decoded
+	StatusCompleted  Status = "completed"  // it ended properly, and its first picture was decoded
 	// StatusRecovered means that a crash of this program or of ffmpeg, or a failure of the
 	// disk, ended the recording. Its first picture was decoded.
 	StatusRecovered Status = "recovered"

@@ -44,8 +44,8 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
-// TestSegments records a desktop that changes without pause into several files, and
-// looks whether they follow each other without a gap.
+// TestSegments records a desktop into several files, and checks that there is no gap between
+// them.
 func TestSegments(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
@@ -70,12 +70,12 @@ func TestSegments(t *testing.T) {
 		if i == len(all)-1 {
 			reason = ReasonStopped
 		}
-		plays(t, s, settled(t, s, info.ID), StatusCompleted, reason)
+		plays(t, s, repaired(t, s, info.ID), StatusCompleted, reason)
 		if i > 0 {
 			before := all[i-1]
 			gap := info.Started.Sub(before.Started) - before.Duration
 			if before.ContinuedBy != info.ID || info.Continues != before.ID || gap < -time.Millisecond || gap > time.Millisecond {
-				t.Errorf("%+v goes on, after %v, in %+v", before, gap, info)
+				t.Errorf("%+v continues, after %v, in %+v", before, gap, info)
 			}
 		}
 	}
@@ -173,15 +173,15 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	s := openStore(t, StoreConfig{Dir: leave(time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
-	until(t, "the first one is too old", func() bool { return string(ids(s)) == "2" })
+	until(t, "the oldest recording is deleted", func() bool { return string(ids(s)) == "2" })
 }
 
-// TestRepairedAreRetained has a crash leave more than is kept.
+// TestRepairedAreRetained opens more recordings of a crash than Retention keeps.
 func TestRepairedAreRetained(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffprobe")
 	dir := t.TempDir()
-	for i := range 40 { // so many that the first are repaired before the last are seen
+	for i := range 40 { // enough for repairs to begin while Open still reads
 		id := formatID(ulid.ULID{5: byte(i + 1)})
 		if err := os.Mkdir(filepath.Join(dir, id), 0o700); err != nil {
 			t.Fatal(err)
@@ -191,20 +191,20 @@ func TestRepairedAreRetained(t *testing.T) {
 		}
 	}
 	s := openStore(t, StoreConfig{Dir: dir, Retention: Retention{MaxCount: 1}})
-	until(t, "one is left, and has failed", func() bool {
+	until(t, "one failed recording is left", func() bool {
 		all := s.List()
 		return len(all) == 1 && all[0].Status == StatusFailed
 	})
 }
 
-// TestActiveIsKept has a store keep less than what records.
+// TestActiveIsKept checks that Retention does not delete active recordings.
 func TestActiveIsKept(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
 	s := openStore(t, StoreConfig{Retention: Retention{MaxCount: 1}})
 	a, b := start(t, s, d, Config{}), start(t, s, d, Config{})
 	stop(t, a)
-	until(t, "the older one is gone", func() bool { return errors.Is(second(s.Get(a.ID())), ErrNotFound) })
+	until(t, "the older recording is deleted", func() bool { return errors.Is(second(s.Get(a.ID())), ErrNotFound) })
 	plays(t, s, stop(t, b), StatusCompleted, ReasonStopped)
 }
 
@@ -217,7 +217,7 @@ func TestMissingPrograms(t *testing.T) {
 	if !errors.As(err, &missing) || len(missing.Programs) != 2 || !errors.Is(err, ErrMissingPrograms) {
 		t.Errorf("Start without ffmpeg: %v", err)
 	}
-	// A program that is not ffmpeg.
+	// This program is not ffmpeg.
 	dir := t.TempDir()
 	for _, name := range []string{"ffmpeg", "ffprobe"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho ' libx265 '\n"), 0o700); err != nil { //nolint:gosec // it is run
@@ -248,7 +248,8 @@ func TestTimingOption(t *testing.T) {
 	}
 }
 
-// TestShrinker compares with the mean of areas, and with what the whole makes.
+// TestShrinker compares each pixel with the mean of its area, and parts of a picture with the
+// whole picture.
 func TestShrinker(t *testing.T) {
 	t.Parallel()
 	from := image.Pt(47, 31)
@@ -275,14 +276,14 @@ func TestShrinker(t *testing.T) {
 				first := s.down[dy].first
 				uses := first <= y && y < first+len(s.down[dy].weights)
 				if uses && (dy < r.Min.Y || dy >= r.Max.Y) {
-					t.Fatalf("%v: row %d is made of row %d, but only rows %d to %d are said to be", to, dy, y, r.Min.Y, r.Max.Y)
+					t.Fatalf("%v: row %d is made of row %d, but reach returns rows %d to %d", to, dy, y, r.Min.Y, r.Max.Y)
 				}
 			}
 		}
 	}
 }
 
-// meanOf is the mean of the area that a pixel covers.
+// meanOf returns the mean of the area that a pixel covers.
 func meanOf(pix []byte, from, to image.Point, x, y, c int) float64 {
 	var sum, area float64
 	overlap := func(p, i, from, to int) float64 {

@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/recording/timeline"
 )
 
-// until waits for something that must happen.
+// until waits until a condition is true.
 func until(t testing.TB, what string, happened func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -29,7 +29,7 @@ func until(t testing.TB, what string, happened func() bool) {
 	}
 }
 
-// grow writes to the file of a recording, as if it were recorded.
+// grow appends to the file of a recording, as a recorder does.
 func grow(t testing.TB, e *entry, data []byte) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(e.dir, videoFile), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -46,7 +46,7 @@ func grow(t testing.TB, e *entry, data []byte) {
 	e.grow(size)
 }
 
-// finished has a recording that grows end.
+// finished ends a recording that grows.
 func finished(e *entry) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +169,7 @@ func TestLiveClosed(t *testing.T) {
 	finished(e)
 }
 
-// TestClipOfWhatGrows asks for a part of which the end is not written yet.
+// TestClipOfWhatGrows makes a clip whose end is not written yet.
 func TestClipOfWhatGrows(t *testing.T) {
 	t.Parallel()
 	video, source := numberedVideo(t)
@@ -208,7 +208,7 @@ func TestClipOfWhatGrows(t *testing.T) {
 		t.Errorf("ends at %v, not %v", clip.To, span.To)
 	}
 	checkClip(t, source, save(t, clip), timeline.Span{From: clip.From, To: clip.To})
-	// What never comes is left out, once the recording has ended.
+	// After the recording has ended, the clip ends with the recording.
 	finished(e)
 	clip, err = s.Clip(t.Context(), e.id, ClipRequest{From: time.Second})
 	if err != nil {
@@ -223,7 +223,8 @@ func TestClipOfWhatGrows(t *testing.T) {
 	e.mu.Unlock()
 }
 
-// firstPart is how many bytes of a video have at most so much of it.
+// firstPart returns the size and length of the longest beginning of a video that is at most as
+// long as most.
 func firstPart(t testing.TB, video []byte, most time.Duration) (size int, length time.Duration) {
 	t.Helper()
 	for at := 0; ; at++ {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// repeatAfter is the time after a change when the picture is repeated, so that ffmpeg
-	// writes what it holds of it. keepAlive is the longest time without a picture.
+	// writes the rest of the picture. keepAlive is the longest time without a picture.
 	repeatAfter = 500 * time.Millisecond
 	keepAlive   = 2 * time.Second
 
@@ -50,7 +50,7 @@ type loop struct {
 	dirty   bool      // the canvas or the pointer differs from the latest picture
 	last    int64     // slot of the latest picture
 	sent    time.Time // time of the latest picture
-	again   bool      // the latest picture was a repetition
+	repeat  bool      // the latest picture was a repetition
 	dropped int64     // slot of the latest picture that was dropped
 	checked time.Time // time of the latest check of the disk
 }
@@ -99,7 +99,7 @@ func (l *loop) first(ctx context.Context) error {
 		return err
 	}
 	l.epoch = time.Now()
-	l.canvas.take(&f)
+	l.canvas.draw(&f)
 	l.pending = true
 	if l.pointer != nil {
 		l.pointer.query(ctx)
@@ -216,7 +216,7 @@ func (l *loop) encoderFailed() (Reason, error) {
 
 // show draws a frame on the canvas.
 func (l *loop) show(f *desktop.FeedFrame) {
-	if l.canvas.take(f) {
+	if l.canvas.draw(f) {
 		l.dirty = true
 		if l.pointer != nil {
 			signal(l.pointer.busy)
@@ -256,7 +256,7 @@ func (l *loop) work(now time.Time) (Reason, error) {
 
 // pause returns the time after which the latest picture is repeated.
 func (l *loop) pause() time.Duration {
-	if l.again {
+	if l.repeat {
 		return keepAlive
 	}
 	return repeatAfter
@@ -335,7 +335,7 @@ func (l *loop) send(slot int64, now time.Time) {
 	p.offer(at, planes)
 	p.encoder.send(packet, at)
 	p.entry.update(func() { p.entry.info.Frames++ })
-	l.again = !l.dirty
+	l.repeat = !l.dirty
 	l.dirty, l.last, l.sent = false, slot, now
 }
 
@@ -412,7 +412,7 @@ func (l *loop) capture() {
 	feed := l.r.d.Feed()
 	defer func() { _ = feed.Close() }()
 	f, err := feed.Next(ctx)
-	if err == nil && l.canvas.take(&f) {
+	if err == nil && l.canvas.draw(&f) {
 		l.dirty = true
 	}
 	if l.pointer != nil && l.pointer.query(ctx) {

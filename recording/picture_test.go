@@ -15,7 +15,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// probed is what ffprobe says of a video.
+// probed is ffprobe's description of a video.
 type probed struct {
 	Codec     string  `json:"codec_name"`
 	Width     int     `json:"width"`
@@ -29,8 +29,8 @@ type probed struct {
 	Seconds   float64 `json:"-"`
 }
 
-// look has ffprobe decode all of a video.
-func look(t testing.TB, path string) probed {
+// probe decodes a whole video with ffprobe.
+func probe(t testing.TB, path string) probed {
 	t.Helper()
 	out := output(t, "ffprobe", "-v", "error", "-count_frames", "-count_packets", "-select_streams", "v:0", "-show_streams", "-of", "json", path)
 	var answer struct {
@@ -77,13 +77,13 @@ func readPNG(t testing.TB, data []byte) image.Image {
 	return img
 }
 
-// colour is a pixel as "#rrggbb".
+// colour returns a pixel as "#rrggbb".
 func colour(img image.Image, x, y int) string {
 	r, g, b, _ := img.At(x, y).RGBA()
 	return fmt.Sprintf("#%02x%02x%02x", r>>8, g>>8, b>>8)
 }
 
-// likeColour fails unless a pixel has nearly that colour.
+// likeColour checks that a pixel has nearly a colour.
 func likeColour(t testing.TB, img image.Image, x, y int, want uint32) {
 	t.Helper()
 	r, g, b, _ := img.At(x, y).RGBA()
@@ -95,7 +95,7 @@ func likeColour(t testing.TB, img image.Image, x, y int, want uint32) {
 	}
 }
 
-// paint makes the desktop's background that colour.
+// paint sets the colour of the desktop's background.
 func paint(t testing.TB, d *desktop.Desktop, rgb uint32) {
 	t.Helper()
 	app, err := d.Launch(t.Context(), desktop.Launch{App: "xsetroot", Args: []string{"-solid", fmt.Sprintf("#%06x", rgb)}, Wait: true})
@@ -114,7 +114,7 @@ func start(t testing.TB, s *Store, d Desktop, cfg Config) *Recording {
 	return r
 }
 
-// videoPath is the path of a recording's file.
+// videoPath returns the path of a recording's file.
 func videoPath(t testing.TB, s *Store, id string) string {
 	t.Helper()
 	e, err := s.entry(id)
@@ -124,11 +124,11 @@ func videoPath(t testing.TB, s *Store, id string) string {
 	return filepath.Join(e.dir, videoFile)
 }
 
-// someVideo is what there is soon even though nothing changes: as long as it takes
-// until the first picture is repeated, but for a slot.
+// someVideo is a length that a recording reaches soon without changes of the screen: the time
+// until the first picture is repeated, minus a slot.
 const someVideo = repeatAfter - 100*time.Millisecond
 
-// grown waits until a recording has video of that length.
+// grown waits until a recording has a length of video on the disk.
 func grown(t testing.TB, s *Store, id string, length time.Duration) {
 	t.Helper()
 	path := videoPath(t, s, id)
@@ -161,7 +161,7 @@ func TestPictures(t *testing.T) {
 	}
 	path := videoPath(t, s, info.ID)
 	for _, what := range []string{"as it was recorded", "with its index in front"} {
-		p := look(t, path)
+		p := probe(t, path)
 		want := probed{
 			Codec: "h264", Width: 640, Height: 480, Format: "yuv420p", Space: "smpte170m", Transfer: "bt709", Primaries: "bt709", Range: "tv",
 			Frames: strconv.FormatInt(info.Frames, 10), Seconds: p.Seconds,
@@ -178,12 +178,12 @@ func TestPictures(t *testing.T) {
 		if n := differing(end, readPNG(t, shot.Data)); n > 40 {
 			t.Errorf("%s: %d pixels of the last picture differ from the screen with the pointer", what, n)
 		}
-		until(t, "the index is in front", func() bool {
+		until(t, "the index is at the start", func() bool {
 			info, err := s.Get(r.ID())
 			return err == nil && info.Seekable
 		})
 	}
-	// Stop itself takes a moment, which is in the video as well.
+	// The video also has the duration of Stop.
 	if length := info.Duration; length < took-time.Second/30 || length > info.Ended.Sub(info.Started)+time.Second/15 {
 		t.Errorf("the video is %v long, of %v", length, took)
 	}
@@ -235,7 +235,7 @@ func TestSizes(t *testing.T) {
 				t.Fatalf("Stop = %+v", info)
 			}
 			path := videoPath(t, s, info.ID)
-			if p := look(t, path); p.Width != test.width || p.Height != test.height {
+			if p := probe(t, path); p.Width != test.width || p.Height != test.height {
 				t.Errorf("the video is %dx%d", p.Width, p.Height)
 			}
 			img := frame(t, path, false)
@@ -270,7 +270,7 @@ func TestResize(t *testing.T) {
 		paint(t, d, colour)
 		info := stop(t, r)
 		path := videoPath(t, s, info.ID)
-		if p := look(t, path); p.Width != 640 || p.Height != 480 {
+		if p := probe(t, path); p.Width != 640 || p.Height != 480 {
 			t.Errorf("the video is %dx%d", p.Width, p.Height)
 		}
 		img := frame(t, path, true)

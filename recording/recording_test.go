@@ -9,7 +9,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// patience is how long a test waits for what must happen.
+// patience bounds each wait of a test.
 const patience = 30 * time.Second
 
 // startDesktop runs a desktop until the test ends.

@@ -14,7 +14,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// toneFile writes a second of 1 kHz.
+// toneFile writes a second of a 1 kHz tone to a file.
 func toneFile(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tone.wav")
@@ -22,7 +22,7 @@ func toneFile(t testing.TB) string {
 	return path
 }
 
-// soundOf decodes a video's sound as one channel, and tells when it begins.
+// soundOf decodes a video's sound as one channel.
 func soundOf(t testing.TB, path string) []int16 {
 	t.Helper()
 	raw := output(t, "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-af", "aresample=async=1:first_pts=0", "-ac", "1", "-ar", "48000", "-f", "s16le", "-")
@@ -33,7 +33,7 @@ func soundOf(t testing.TB, path string) []int16 {
 	return list
 }
 
-// loud is where sound begins and ends.
+// loud returns where sound begins and ends.
 func loud(list []int16) (from, to time.Duration) {
 	first, last := -1, 0
 	for i, v := range list {
@@ -48,8 +48,8 @@ func loud(list []int16) (from, to time.Duration) {
 	return at(first), at(last)
 }
 
-// TestSound plays a tone while the screen changes its colour, and looks whether
-// both are where they belong.
+// TestSound plays a tone while the screen changes its colour, and checks the times of both in
+// the video.
 func TestSound(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "pulseaudio", "paplay")
@@ -72,7 +72,7 @@ func TestSound(t *testing.T) {
 	if out, err := play.CombinedOutput(); err != nil {
 		t.Fatalf("paplay: %v\n%s", err, out)
 	}
-	heard, err := listen.Next(t.Context()) // the first piece of it, still in the queue
+	heard, err := listen.Next(t.Context()) // the first piece of the tone, still in the queue
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,11 +98,11 @@ func TestSound(t *testing.T) {
 		if all := time.Duration(len(list)) * time.Second / soundRate; all < info.Duration-100*time.Millisecond || all > info.Duration+100*time.Millisecond {
 			t.Errorf("there are %v of sound in a video of %v", all, info.Duration)
 		}
-		info = settled(t, s, info.ID)
+		info = repaired(t, s, info.ID)
 	}
 }
 
-// frequency counts how often half a second of sound crosses zero.
+// frequency returns the frequency of half a second of sound, from its zero crossings.
 func frequency(list []int16, from time.Duration) float64 {
 	part := list[samples(from):][:soundRate/2]
 	n := 0

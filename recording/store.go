@@ -33,9 +33,9 @@ type Store struct {
 
 	ctx       context.Context //nolint:containedctx // ends background work, at Close
 	cancel    context.CancelFunc
-	work      sync.WaitGroup // all goroutines; Add is called with mu, before closed is set
-	repairing sync.Mutex     // held by one background job at a time
-	clipping  *semaphore.Weighted
+	work      sync.WaitGroup                  // all goroutines; Add is called with mu, before closed is set
+	repairing sync.Mutex                      // held by one background job at a time
+	clipping  *semaphore.Weighted             // of the clips that are being made
 	clips     atomic.Int32                    // clips that are being made or are not closed yet
 	marking   sync.Mutex                      // held while a marker is added to a recording that has ended
 	cues      sync.Mutex                      // held while cues are made, which takes memory for a whole timeline
@@ -52,7 +52,7 @@ type Store struct {
 	newest  ulid.ULID
 	active  map[*Recording]struct{}
 	count   int // recordings that start or are active
-	guests  int // recordings of them with Config.Guest
+	guests  int // part of count with Config.Guest
 	expiry  *time.Timer
 }
 
@@ -133,7 +133,7 @@ func (s *Store) load() error {
 }
 
 // find reads a recording. If the recording did not end properly, its status becomes
-// StatusRecovering. find returns nil if the folder has nothing of a recording.
+// StatusRecovering. find returns nil if the folder has neither a manifest nor a video.
 func (s *Store) find(id, dir string) *entry {
 	parts, _ := filepath.Glob(filepath.Join(dir, "*"+partSuffix))
 	for _, p := range parts { // half-written files of a crash
@@ -287,7 +287,7 @@ func (s *Store) running(id string) *Recording {
 	return nil
 }
 
-// StopAll stops all active recordings, with that reason, and waits until they are
+// StopAll stops all active recordings, with a reason, and waits until they are
 // finished. If ctx ends first, it returns the error of ctx, and the recordings finish in the
 // background. A recording that fails is not an error of StopAll.
 func (s *Store) StopAll(ctx context.Context, reason Reason) error {
@@ -325,7 +325,7 @@ func (s *Store) close() error {
 	s.mu.Unlock()
 	err := s.StopAll(context.Background(), ReasonStoreClosed)
 	s.cancel()
-	_ = s.clipping.Acquire(context.Background(), maxClipping) // for good: no further clip is made
+	_ = s.clipping.Acquire(context.Background(), maxClipping) // never released: no further clip is made
 	s.work.Wait()
 	err = errors.Join(err, s.group.Close(), unlockDir(s.lock))
 	if err != nil {

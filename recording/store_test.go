@@ -38,7 +38,7 @@ func leaveRecording(t *testing.T, dir string, n byte, info Info, video []byte) (
 	return id, folder
 }
 
-// TestOpenReadsFolders opens a directory with folders in any state.
+// TestOpenReadsFolders opens a directory with folders in all states.
 func TestOpenReadsFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestOpenReadsFolders(t *testing.T) {
 		{shorter, StatusFailed, "", "its file has 11 of 100 bytes"},
 		{wrongID, StatusFailed, ReasonCrashed, "not a whole MP4 file"},
 	} {
-		info := settled(t, s, want.id)
+		info := repaired(t, s, want.id)
 		if info.Status != want.status || info.Reason != want.reason || !strings.Contains(info.Error, want.text) {
 			t.Errorf("%s: %+v, want %s, %q, %q", want.id, info, want.status, want.reason, want.text)
 		}
@@ -132,7 +132,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestUnknownID calls all methods of a store with an id that it does not have.
+// TestUnknownID calls all methods of a store with an unknown id.
 func TestUnknownID(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})
@@ -164,7 +164,8 @@ func TestUnknownID(t *testing.T) {
 	}
 }
 
-// TestNotifyOrder changes, loses and deletes recordings. StatusDeleted is the last call.
+// TestNotifyOrder checks that StatusDeleted is the last call of Notify for recordings that are
+// changed, removed and deleted.
 func TestNotifyOrder(t *testing.T) {
 	t.Parallel()
 	calls := map[string][]Status{}
@@ -186,7 +187,7 @@ func TestNotifyOrder(t *testing.T) {
 	}
 	s.notify(deleted)
 	if err := s.change(lost, func(i *Info) { i.Title = "u" }); !errors.Is(err, ErrNotFound) {
-		t.Errorf("change of a recording that is gone: %v", err)
+		t.Errorf("change of a removed recording: %v", err)
 	}
 	if err := s.delete(deleted); !errors.Is(err, ErrNotFound) {
 		t.Errorf("delete twice: %v", err)
@@ -308,7 +309,7 @@ func TestClipRequests(t *testing.T) {
 	}
 }
 
-// TestRun runs programs that fail, talk too much or do not end.
+// TestRun runs programs that fail, write too much output or do not end.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})
@@ -317,7 +318,7 @@ func TestRun(t *testing.T) {
 	}
 	out, err := run(t.Context(), s.group, shell("head -c 2000000 /dev/zero"))
 	if err != nil || len(out) != maxOutput {
-		t.Errorf("a program that talks too much: %d bytes, %v", len(out), err)
+		t.Errorf("a program with too much output: %d bytes, %v", len(out), err)
 	}
 	_, err = run(t.Context(), s.group, shell("printf 'x%.0s' $(seq 600) >&2; echo ' the end' >&2; exit 3"))
 	if text := errorText(err); !strings.HasPrefix(text, "tool: ") || !strings.Contains(text, "...x") || !strings.HasSuffix(text, "x the end") || len(text) > 600 {
@@ -340,7 +341,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestSwapRefuses gives a recording copies that are worse than its video.
+// TestSwapRefuses checks that swap rejects copies that lack pictures.
 func TestSwapRefuses(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})
@@ -383,7 +384,7 @@ func TestSwapRefuses(t *testing.T) {
 	}
 }
 
-// TestCutOff cuts what is not a whole fragment, and nothing of other files.
+// TestCutOff checks that only data after the last whole fragment is removed.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	video := append(smallMovie(), smallFragment(0, 3)...)
@@ -406,7 +407,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestPackets reads lines of ffprobe.
+// TestPackets parses lines of ffprobe.
 func TestPackets(t *testing.T) {
 	t.Parallel()
 	got := parsePackets("0.000000,K__\n0.5,__\nN/A,K\n1e12,K\nx\n\n1.25,K_\n")
@@ -416,7 +417,7 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestStopAll stops no recordings, and one that does not end in time.
+// TestStopAll calls StopAll without recordings, and with a recording that does not end in time.
 func TestStopAll(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, StoreConfig{})

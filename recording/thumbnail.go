@@ -35,7 +35,7 @@ const (
 	maxThumbs = 720
 
 	// posterInterval is the time between two attempts to find a picture that is not
-	// blank. After posterPatience only thumbnails are looked at.
+	// blank. After posterPatience only thumbnails are tried.
 	posterInterval = 500 * time.Millisecond
 	posterPatience = time.Minute
 )
@@ -62,7 +62,7 @@ type thumbnailer struct {
 	made     []time.Duration
 	last     *image.YCbCr // the latest thumbnail
 	posted   bool         // there is a poster
-	settled  bool         // the poster is not replaced any more
+	final    bool         // the poster is not replaced any more
 }
 
 // newThumbnailer makes pictures in a recording's folder. A negative interval means no
@@ -75,7 +75,7 @@ func newThumbnailer(dir string, interval time.Duration, log *slog.Logger) *thumb
 	}
 	t.done.Go(func() {
 		for at := range t.jobs {
-			if err := t.take(at); err != nil {
+			if err := t.makeDue(at); err != nil {
 				t.log.Debug("no picture of a recording", "at", at, "error", err)
 			}
 			t.due.Store(int64(t.wanted(at)))
@@ -110,7 +110,7 @@ func (t *thumbnailer) stop() {
 
 // wanted returns when the next picture is wanted, after the picture at a position.
 func (t *thumbnailer) wanted(at time.Duration) time.Duration {
-	if !t.settled && at < posterPatience {
+	if !t.final && at < posterPatience {
 		return min(t.next, at+posterInterval)
 	}
 	return t.next
@@ -121,17 +121,17 @@ func (t *thumbnailer) after(at time.Duration) time.Duration {
 	return at - at%t.interval + t.interval
 }
 
-// take makes the poster and the thumbnail that are due.
-func (t *thumbnailer) take(at time.Duration) error {
+// makeDue makes the poster and the thumbnail that are due.
+func (t *thumbnailer) makeDue(at time.Duration) error {
 	small := shrink(&t.frame, thumbWidth)
 	var err error
-	if !t.settled {
+	if !t.final {
 		blank := isBlank(small)
 		if !t.posted || !blank {
 			err = writeJPEG(filepath.Join(t.dir, posterFile), shrink(&t.frame, posterWidth), posterQuality)
 			t.posted = t.posted || err == nil
 		}
-		t.settled = err == nil && !blank
+		t.final = err == nil && !blank
 	}
 	if at < t.next {
 		return err

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// plane is a picture of one colour, in limited range BT.601 as recordings are.
+// plane returns a picture of one colour, in limited range BT.601 as in recordings.
 func plane(w, h int, y, u, v byte) *image.YCbCr {
 	cw, ch := w/2, h/2
 	return &image.YCbCr{
@@ -25,7 +25,7 @@ func plane(w, h int, y, u, v byte) *image.YCbCr {
 	}
 }
 
-// with puts a rectangle of black on a picture.
+// with draws a black rectangle on a picture.
 func with(p *image.YCbCr, x, y, w, h int) *image.YCbCr {
 	for j := y; j < y+h; j++ {
 		for i := x; i < x+w; i++ {
@@ -117,7 +117,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// show offers a picture and waits until what is due of it is made.
+// show offers a picture and waits until its thumbnail is made, if one is due.
 func show(t testing.TB, th *thumbnailer, at time.Duration, p *image.YCbCr) {
 	t.Helper()
 	th.offer(at, p)
@@ -163,7 +163,7 @@ func TestThumbnails(t *testing.T) {
 		f, got, err := s.Thumbnail(e.id, at)
 		img := decode(t, f, err)
 		if got != time.Duration(want[0])*time.Second || !near(img.At(50, 50), want[1], want[2], want[3]) || img.Bounds().Dx() != 320 {
-			t.Errorf("at %v there is the one of %v: %v, %v", at, got, img.Bounds(), img.At(50, 50))
+			t.Errorf("the thumbnail at %v is from %v: %v, %v", at, got, img.Bounds(), img.At(50, 50))
 		}
 	}
 	parts, err := filepath.Glob(filepath.Join(e.dir, "*", "*"+partSuffix))
@@ -189,7 +189,7 @@ func TestNoThumbnails(t *testing.T) {
 	}
 }
 
-// TestThumbnailsAreBounded records for most of a day.
+// TestThumbnailsAreBounded offers pictures of most of a day.
 func TestThumbnailsAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -227,7 +227,7 @@ func TestThumbnailInterval(t *testing.T) {
 	}
 }
 
-// BenchmarkThumbnail is what a thumbnail costs the recorder, and in all.
+// BenchmarkThumbnail measures the cost of a thumbnail, for the recorder and in total.
 func BenchmarkThumbnail(b *testing.B) {
 	for _, size := range []image.Point{{1440, 900}, {1920, 1080}} {
 		p := with(plane(size.X, size.Y, 100, 128, 128), 200, 200, 400, 400)

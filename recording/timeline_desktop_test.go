@@ -49,7 +49,7 @@ func isAction(name desktop.ActionName) func(timeline.Entry) bool {
 
 func byAnn(e timeline.Entry) bool { return e.Action != nil && e.Action.Actor.Name == "Ann" }
 
-// terminal shows what is typed in a window of its own.
+// terminal starts a terminal that shows typed text.
 func terminal(t testing.TB, d *desktop.Desktop) desktop.Window {
 	t.Helper()
 	testx11.Require(t, "xterm")
@@ -60,7 +60,7 @@ func terminal(t testing.TB, d *desktop.Desktop) desktop.Window {
 	if err != nil || app.Window == 0 {
 		t.Fatal(app, err)
 	}
-	// A terminal that is told to close before it has started its program never does.
+	// A terminal that gets a close request before it has started its program ignores it.
 	until(t, "the terminal's program", func() bool {
 		_, err := os.Stat(file)
 		return err == nil
@@ -86,7 +86,7 @@ func stop(t testing.TB, r *Recording) Info {
 
 const hidden = "hunter2-correct-horse"
 
-// session does some work on a desktop, and types secrets.
+// session acts on a desktop and types secrets.
 func session(t testing.TB, d *desktop.Desktop, w desktop.Window) {
 	t.Helper()
 	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorAgent, Name: "claude"})
@@ -145,8 +145,8 @@ func TestTimelineOfADesktop(t *testing.T) {
 		t.Fatal(err)
 	}
 	control := firstOf(t, s, id, "the change of control", func(e timeline.Entry) bool { return e.Control != nil && e.Control.Holder != nil })
-	// What is told last is in the video's last moments otherwise, at one time.
-	until(t, "the video to go on", func() bool { return r.Info().Duration > marker.At.Duration()+300*time.Millisecond })
+	// Otherwise the last entries would all be at the end of the video.
+	until(t, "the video is longer", func() bool { return r.Info().Duration > marker.At.Duration()+300*time.Millisecond })
 	info := stop(t, r)
 	if control.Control.Holder.Name != "Ann" {
 		t.Errorf("control: %+v", control.Control.Holder)
@@ -181,7 +181,7 @@ func TestTimelineOfADesktop(t *testing.T) {
 	clipShowsTyping(t, s, id)
 }
 
-// chaptersInFile looks for them in the file that has its index in front.
+// chaptersInFile checks the chapters in the file with its index at the start.
 func chaptersInFile(t *testing.T, s *Store, id string) {
 	t.Helper()
 	e, err := s.entry(id)
@@ -195,7 +195,7 @@ func chaptersInFile(t *testing.T, s *Store, id string) {
 	}
 }
 
-// afterwards adds to a recording that has ended.
+// afterwards adds an event and markers to a recording that has ended.
 func afterwards(t *testing.T, s *Store, r *Recording, info Info, marker timeline.Entry) {
 	t.Helper()
 	id, before := info.ID, marker.Seq
@@ -206,7 +206,7 @@ func afterwards(t *testing.T, s *Store, r *Recording, info Info, marker timeline
 		t.Errorf("an event after the end: %v", err)
 	}
 	if _, err := s.Mark(id, timeline.Marker{Title: "nowhere"}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a marker without a place: %v", err)
+		t.Errorf("a marker without a position: %v", err)
 	}
 	zero := timeline.Milliseconds(0)
 	late, err := s.Mark(id, timeline.Marker{Title: "Beginning", At: &zero})
@@ -223,7 +223,7 @@ func afterwards(t *testing.T, s *Store, r *Recording, info Info, marker timeline
 	}
 }
 
-// pagesAddUp reads a timeline in pages.
+// pagesAddUp checks that pages have the same entries as the whole timeline.
 func pagesAddUp(t *testing.T, s *Store, id string, all []timeline.Entry) {
 	t.Helper()
 	var pages []timeline.Entry
@@ -246,7 +246,7 @@ func pagesAddUp(t *testing.T, s *Store, id string, all []timeline.Entry) {
 // vttTime formats a WebVTT timestamp of the first day.
 func vttTime(d time.Duration) string { return time.Time{}.Add(d).Format("15:04:05.000") }
 
-// captionsTell looks for what the session did.
+// captionsTell checks that the captions have the actions of the session.
 func captionsTell(t *testing.T, s *Store, id string, length time.Duration) {
 	t.Helper()
 	var b bytes.Buffer
@@ -291,7 +291,7 @@ func captionsTell(t *testing.T, s *Store, id string, length time.Duration) {
 	}
 }
 
-// nowhere looks for the secret in everything that was written.
+// nowhere checks that the secret is in no written file.
 func nowhere(t *testing.T, s *Store, id string) {
 	t.Helper()
 	e, err := s.entry(id)
@@ -359,7 +359,7 @@ func pictureAt(t testing.TB, path string, at time.Duration) image.Image {
 	return img
 }
 
-// differing counts the pixels of two pictures that are not alike.
+// differing counts the pixels in which two pictures differ.
 func differing(a, b image.Image) int {
 	n := 0
 	for y := a.Bounds().Min.Y; y < a.Bounds().Max.Y; y++ {
@@ -374,7 +374,7 @@ func differing(a, b image.Image) int {
 	return n
 }
 
-// TestTimelineOfSegments acts while one segment follows another.
+// TestTimelineOfSegments acts on the desktop while segments change.
 func TestTimelineOfSegments(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -427,12 +427,12 @@ func TestTimelineOfSegments(t *testing.T) {
 			}
 		}
 		if len(list) != want {
-			t.Errorf("%d of %d are there", len(list), want)
+			t.Errorf("%d of %d entries are in the timelines", len(list), want)
 		}
 	}
 }
 
-// TestLiveOfADesktop reads a recording while it is made, and afterwards.
+// TestLiveOfADesktop reads an active recording, and the same recording after its end.
 func TestLiveOfADesktop(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
@@ -458,7 +458,7 @@ func TestLiveOfADesktop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(pictureTimes(t, save(t, running))) == 0 || running.To == 0 {
-		t.Errorf("the clip of what runs is from %v to %v", running.From, running.To)
+		t.Errorf("the clip of the active recording is from %v to %v", running.From, running.To)
 	}
 	info := stop(t, r)
 	rest, err := io.ReadAll(live)
@@ -487,8 +487,9 @@ func pictureTimes(t testing.TB, path string) []string {
 	return strings.Fields(output(t, "ffprobe", "-v", "error", "-count_frames", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path))
 }
 
-// TestTimelineTellsOfTheDesktop has its windows, its size and its X server change.
-func TestTimelineTellsOfTheDesktop(t *testing.T) {
+// TestTimelineOfDesktop checks the entries for changes of windows, of the screen's size and of
+// the X server.
+func TestTimelineOfDesktop(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{MaxSize: desktop.Size{Width: 800, Height: 600}})
 	s := openStore(t, StoreConfig{})

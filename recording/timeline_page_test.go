@@ -60,7 +60,7 @@ func TestTimelinePageBytes(t *testing.T) {
 	}
 }
 
-// TestFFMetadata has ffmpeg read chapters with awkward titles.
+// TestFFMetadata checks that ffmpeg reads chapters with special characters in titles.
 func TestFFMetadata(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "ffprobe")

@@ -8,7 +8,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// cutInHalf cuts a recording's file short.
+// cutInHalf truncates a recording's file to half of its size.
 func cutInHalf(t *testing.T, s *Store, id string) string {
 	t.Helper()
 	e, err := s.entry(id)
@@ -21,15 +21,15 @@ func cutInHalf(t *testing.T, s *Store, id string) string {
 	return e.dir
 }
 
-// TestTruncatedIsNotCompleted cuts files of recordings short: one while it is
-// recorded, one that has ended.
+// TestTruncatedIsNotCompleted truncates the files of an active recording and of a recording that
+// has ended.
 func TestTruncatedIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
 	cfg := StoreConfig{Dir: t.TempDir()}
 	s := openStore(t, cfg)
 	r := start(t, s, d, Config{})
-	running := func() { until(t, "some video", func() bool { return r.Info().Bytes > 0 }) }
+	running := func() { until(t, "the file has video", func() bool { return r.Info().Bytes > 0 }) }
 	running()
 	cutInHalf(t, s, r.ID())
 	if info := stop(t, r); info.Status == StatusCompleted || info.Error == "" {
@@ -48,7 +48,7 @@ func TestTruncatedIsNotCompleted(t *testing.T) {
 			return err == nil && info.Seekable
 		})
 	}
-	if err := s.Close(); err != nil { // the manifests are written
+	if err := s.Close(); err != nil { // after Close the manifests are complete
 		t.Fatal(err)
 	}
 	cutInHalf(t, s, ids[0])
@@ -62,10 +62,10 @@ func TestTruncatedIsNotCompleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := openStore(t, cfg)
-	if info := settled(t, again, ids[0]); info.Status == StatusCompleted || info.Error == "" {
+	if info := repaired(t, again, ids[0]); info.Status == StatusCompleted || info.Error == "" {
 		t.Errorf("cut short after the end: %+v", info)
 	}
-	if info := settled(t, again, ids[1]); info.Status != StatusCompleted {
+	if info := repaired(t, again, ids[1]); info.Status != StatusCompleted {
 		t.Errorf("with another size in the manifest: %+v", info)
 	}
 }

@@ -27,7 +27,7 @@ type video struct {
 
 	begun  chan struct{} // closed after the first write
 	failed chan struct{} // closed when no more is written
-	reason Reason        // why; set before failed is closed
+	reason Reason        // why no more is written; set before failed is closed
 	err    error
 
 	removed bool // the file was deleted; set by close
@@ -69,7 +69,7 @@ func (v *video) copy(from io.Reader) error {
 	}
 }
 
-// maxBox is more than half a second of the largest picture has.
+// maxBox is larger than half a second of the largest picture.
 const maxBox = 1 << 30
 
 // readBox appends the next box to b. A box that is cut off is io.EOF.

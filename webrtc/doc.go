@@ -45,7 +45,8 @@
 //
 // # Errors
 //
-// The Err variables. Other errors of Start are about its Config, its context or the network.
+// Methods return or wrap the Err variables. Other errors of Start are about its Config, its
+// context or the network.
 //
 // # Requirements
 //

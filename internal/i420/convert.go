@@ -74,7 +74,7 @@ func lumaPair(p uint64) uint64 {
 }
 
 // chromaQuad returns the chroma of two pixels and of the two below them: U in
-// the lowest byte of the lower half, V in that of the upper one.
+// the lowest byte of the lower half, V in the lowest byte of the upper half.
 func chromaQuad(top, bottom uint64) uint64 {
 	// Blue and red are summed in one word, with room for the carries.
 	const mask = 0x00ff00ff_00ff00ff

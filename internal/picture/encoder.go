@@ -34,7 +34,7 @@ type Encoder struct {
 	epoch   uint64 // number of Trims
 }
 
-// entry has what is kept of a view.
+// entry has the strips and files that are kept for a view.
 type entry struct {
 	*layout
 	turn   chan struct{} // held by the call that makes a picture of this view

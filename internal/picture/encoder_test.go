@@ -73,7 +73,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// An Encode that is given up at any moment keeps what it made, and leaves the
+// An Encode that is cancelled at any moment keeps the strips that it made, and leaves the
 // next one undisturbed.
 func TestCancel(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func equalPlanes(tb testing.TB, got, want *image.YCbCr) {
 	rows(got.Cr, want.Cr, got.CStride, want.CStride, (w+1)/2, (h+1)/2, "Cr")
 }
 
-// The strips decode to what one run over the whole picture would.
+// The strips decode to the same picture as one run over the whole picture.
 func TestJPEGIsSerial(t *testing.T) {
 	t.Parallel()
 	for n, size := range sizes {

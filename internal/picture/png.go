@@ -129,7 +129,7 @@ func joinAdler(first, second uint32, length int) uint32 {
 	const mod = 65521
 	a1, b1 := uint64(first&0xffff), uint64(first>>16)
 	a2, b2 := uint64(second&0xffff), uint64(second>>16)
-	before := a1 + mod - 1 // what the first string adds to a
+	before := a1 + mod - 1 // the sum that the first string adds to a
 	a := (a2 + before) % mod
 	b := (b1 + b2 + before%mod*(uint64(length)%mod)) % mod
 	return uint32(b<<16 | a)

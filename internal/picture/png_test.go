@@ -64,7 +64,7 @@ func reference(img *Image, o Options) *image.NRGBA {
 	return imaging.Crop(m, o.Region)
 }
 
-// paintCross says for each pixel near p what the crosshair shows there.
+// paintCross draws a crosshair at p, pixel by pixel.
 func paintCross(m *image.NRGBA, p image.Point) {
 	within := func(v, limit int) bool { return v <= limit && -v <= limit }
 	for y := -20; y <= 20; y++ {
@@ -166,7 +166,7 @@ func TestPNGChanges(t *testing.T) {
 	}
 }
 
-// An image may arrive late: what is kept must be found by its version.
+// An image may arrive late, so a kept result must be found by its version.
 func TestOlderImage(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 3))
@@ -183,7 +183,7 @@ func TestOlderImage(t *testing.T) {
 	}
 }
 
-// Strips of what did not change are kept, and the others are not.
+// Strips of unchanged parts are kept, and other strips are not.
 func TestStripsAreKept(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(4, 4))

@@ -65,7 +65,7 @@ func TestScaleIsImaging(t *testing.T) {
 	}
 }
 
-// A scaled picture put together from strips of different ages is the one that
+// A scaled picture put together from strips of different ages equals the picture that
 // would be made together.
 func TestScaledChanges(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ func (s *screen) touch(y0, y1 int) {
 	}
 }
 
-// frame returns the screen as it is now, independent of what comes later.
+// frame returns a copy of the present screen.
 func (s *screen) frame() *Image {
 	return &Image{
 		Pix: append([]byte(nil), s.pix...), Stride: s.stride, Width: s.width, Height: s.height,

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Memory stays within bounds, whatever is asked, and Trim gives it back.
+// Memory stays within bounds for all requests, and Trim frees it.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 33))

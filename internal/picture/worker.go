@@ -82,7 +82,7 @@ func (w *worker) size() int {
 	return n
 }
 
-// shrink frees what size counts.
+// shrink frees the memory that size counts.
 func (w *worker) shrink() {
 	w.copied, w.scaled, w.sums, w.raw, w.out.b = nil, nil, nil, nil, nil
 	w.shown, w.lossless = nil, nil

@@ -21,7 +21,7 @@ const (
 	// the caption instead of adding one.
 	repeatPause Milliseconds = 1000
 
-	// maxLines bounds the captions that are visible together. The oldest ones give way.
+	// maxLines bounds the captions that are visible together. The oldest ones end earlier.
 	maxLines = 3
 )
 
@@ -31,7 +31,7 @@ type caption struct {
 	text     string
 
 	count    int    // of repetitions, if more than 1
-	typed    string // of keys typed one by one: actor and window, in front of the keys
+	typed    string // for keys typed one by one: actor and window, in front of the keys
 	replaces bool   // ends the caption before
 }
 
@@ -64,7 +64,7 @@ func (s *scene) caption(e Entry) (caption, bool) {
 	return c, c.text != ""
 }
 
-// after joins a caption with the last one of a list if it continues that.
+// after joins a caption with the last one of a list if it continues that caption.
 func (c caption) after(list []caption) caption {
 	if len(list) == 0 || c.from-list[len(list)-1].from > repeatPause {
 		return c
@@ -106,7 +106,7 @@ func setEnds(list []caption) {
 	}
 }
 
-// layOut makes a cue for each time between two changes.
+// layOut makes a cue for each interval between two changes of the visible captions.
 func layOut(list []caption, end Milliseconds) []cue {
 	moments := make([]Milliseconds, 0, 2*len(list))
 	for _, c := range list {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// minChapter and maxVisits are how long a window must keep the focus to make a
-	// chapter: that long, and a twentieth of the recording.
+	// A window makes a chapter if it keeps the focus for minChapter and for a part of
+	// 1/maxVisits of the recording.
 	minChapter Milliseconds = 5000
 	maxVisits  Milliseconds = 20
 
@@ -29,7 +29,7 @@ type Chapter struct {
 // Chapters divides a video at every marker and at each window that kept the focus for at
 // least five seconds and at least a twentieth of the video. length is the length of the
 // video, or zero while the video is being made. The chapters follow each other without a gap
-// from the beginning to the end. There are none if a window would have the only one. The
+// from the beginning to the end. There are no chapters if the only one would be a window's. The
 // error is the error of entries.
 func Chapters(entries iter.Seq2[Entry, error], length time.Duration) ([]Chapter, error) {
 	return chapters(entries, endOf(length))
@@ -133,7 +133,7 @@ func joinShort(list []chapter, least Milliseconds) []chapter {
 	return left
 }
 
-// awayFrom removes the visits that begin close to a marker, which says more.
+// awayFrom removes the visits that begin close to a marker, because the marker is more specific.
 func awayFrom(markers, list []chapter, least Milliseconds) []chapter {
 	return slices.DeleteFunc(list, func(c chapter) bool {
 		i, _ := slices.BinarySearchFunc(markers, c.From-least, func(m chapter, at Milliseconds) int { return cmp.Compare(m.From, at) })

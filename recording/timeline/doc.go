@@ -30,6 +30,6 @@
 //
 // # Errors
 //
-// [ErrFull], [ErrClosed] and [*InvalidError]. All other errors come from the operating
-// system.
+// Functions return [ErrFull], [ErrClosed] or an [*InvalidError]. All other errors come from
+// the operating system.
 package timeline

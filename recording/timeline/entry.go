@@ -53,7 +53,7 @@ const (
 	TypeMarker  desktop.EventType = "marker"  // Marker
 )
 
-// Entry is one thing that happened while a video was made.
+// Entry is an event in the timeline of a video.
 type Entry struct {
 	Seq  uint64            `json:"seq"`  // from 1, in the order in which entries became known
 	At   Milliseconds      `json:"at"`   // position in the video; of an action, where it began

@@ -167,9 +167,8 @@ func ReadPage(path string, q Query) (page []Entry, next uint64, err error) {
 	return page, 0, nil
 }
 
-// chronological returns the entries that pass keep, by position and wall clock. What
-// happened after the last picture counts as the last moment of the video. Zero means that
-// the end is not known.
+// chronological returns the entries that pass keep, by position and wall clock. Entries after
+// the last picture get the last position of the video. An end of zero means that it is unknown.
 func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
 	for e, err := range entries {
@@ -180,7 +179,7 @@ func chronological(entries iter.Seq2[Entry, error], end Milliseconds, keep func(
 			e.At = min(e.At, end-1)
 		}
 		if keep(e) {
-			e.Data = nil // which would be most of the memory
+			e.Data = nil // to save memory: most of it would be Data
 			all = append(all, e)
 		}
 	}

@@ -88,7 +88,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestReadEnds ends a sequence before its end.
+// TestReadEnds stops the iteration before the last entry.
 func TestReadEnds(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -150,7 +150,7 @@ func TestAddMarkerToAFullFile(t *testing.T) {
 	}
 }
 
-// TestMarkAndAdd adds to a timeline while it is being written.
+// TestMarkAndAdd adds markers and events to an open timeline.
 func TestMarkAndAdd(t *testing.T) {
 	t.Parallel()
 	line, path := testTimeline(t, maxFile)
@@ -195,8 +195,8 @@ func TestMissedEventsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line.take(desktop.Event{Seq: 9, Time: time.Now(), Type: desktop.EventGap, Dropped: 3})
-	line.take(desktop.Event{Seq: 8, Time: time.Now(), Type: desktop.EventFailed, Failure: &desktop.Failure{Code: "c", Message: "m"}})
+	line.addEvent(desktop.Event{Seq: 9, Time: time.Now(), Type: desktop.EventGap, Dropped: 3})
+	line.addEvent(desktop.Event{Seq: 8, Time: time.Now(), Type: desktop.EventFailed, Failure: &desktop.Failure{Code: "c", Message: "m"}})
 	if seen := line.Close(); seen != 9 || dropped != 3 {
 		t.Errorf("Close = %d with %d dropped, want 9 with 3", seen, dropped)
 	}

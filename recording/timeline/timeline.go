@@ -38,8 +38,8 @@ const (
 	// drainTime is how long Close waits for another event of the desktop.
 	drainTime = 20 * time.Millisecond
 
-	// lookTime bounds the calls of the desktop for the first entry.
-	lookTime = 2 * time.Second
+	// startLimit bounds the calls of the desktop for the first entry.
+	startLimit = 2 * time.Second
 )
 
 // share is the part of a file that entries of one kind can use.
@@ -107,7 +107,7 @@ type Config struct {
 type Timeline struct {
 	cfg    Config
 	wake   chan struct{} // holds a value if there are entries to write
-	hurry  chan struct{} // holds a value if there are many
+	hurry  chan struct{} // holds a value if at least flushSize bytes wait
 	cancel context.CancelFunc
 	once   sync.Once // of Close
 	done   sync.WaitGroup
@@ -163,14 +163,14 @@ func open(cfg Config, limit int64) (*Timeline, context.Context, error) {
 
 func (t *Timeline) follow(ctx context.Context, d Desktop, sub *desktop.Subscription) {
 	defer sub.Close()
-	t.look(ctx, d)
+	t.writeStart(ctx, d)
 	for {
 		select {
 		case e, ok := <-sub.Events():
 			if !ok {
 				return
 			}
-			t.take(e)
+			t.addEvent(e)
 		case <-ctx.Done():
 			t.drain(sub)
 			return
@@ -178,7 +178,7 @@ func (t *Timeline) follow(ctx context.Context, d Desktop, sub *desktop.Subscript
 	}
 }
 
-// drain takes the events from before Close, and the events that follow them closely.
+// drain adds the events from before Close, and the events that follow them within drainTime.
 func (t *Timeline) drain(sub *desktop.Subscription) {
 	quiet := time.NewTimer(drainTime)
 	defer quiet.Stop()
@@ -188,22 +188,22 @@ func (t *Timeline) drain(sub *desktop.Subscription) {
 			if !ok {
 				return
 			}
-			t.take(e)
+			t.addEvent(e)
 			quiet.Reset(drainTime)
 		case <-quiet.C:
 			sub.Finish() // on a busy machine, earlier events may not have arrived yet
 			for e := range sub.Events() {
-				t.take(e)
+				t.addEvent(e)
 			}
 			return
 		}
 	}
 }
 
-// look writes the first entry. It has no windows if they cannot be listed, such as during
-// a restart of the X server.
-func (t *Timeline) look(ctx context.Context, d Desktop) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// writeStart writes the first entry. The entry has no windows if they cannot be listed, such as
+// during a restart of the X server.
+func (t *Timeline) writeStart(ctx context.Context, d Desktop) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	size, control := d.Status().Size, d.Control()
 	windows, _ := d.Windows(ctx, desktop.WindowFilter{All: true})
@@ -211,10 +211,10 @@ func (t *Timeline) look(ctx context.Context, d Desktop) {
 	_, _ = t.put(Entry{Type: TypeStarted, Time: t.cfg.Epoch, Size: &size, Control: &control, Windows: shown})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lose(uint64(len(windows) - len(shown)))
+	t.countDropped(uint64(len(windows) - len(shown)))
 }
 
-func (t *Timeline) take(e desktop.Event) {
+func (t *Timeline) addEvent(e desktop.Event) {
 	t.seen = max(t.seen, e.Seq)
 	if e.Type == desktop.EventGap {
 		t.cfg.Dropped(e.Dropped)
@@ -269,25 +269,25 @@ func (t *Timeline) put(e Entry) (Entry, error) {
 	s := t.shares.of(e.Type)
 	if t.lost > 0 {
 		if s.used+resumeRoom > s.limit || t.waiting > maxWaiting/2 {
-			t.lose(1)
+			t.countDropped(1)
 			return Entry{}, ErrFull
 		}
 		gap := Entry{At: e.At, Time: e.Time, Type: desktop.EventGap, Missed: t.lost}
 		if _, err := t.line(gap, s); err != nil {
-			t.lose(1)
+			t.countDropped(1)
 			return Entry{}, err
 		}
 		t.lost = 0
 	}
 	e, err := t.line(e, s)
 	if errors.Is(err, ErrFull) {
-		t.lose(1)
+		t.countDropped(1)
 	}
 	return e, err
 }
 
-// lose counts entries that are left out. The caller holds mu.
-func (t *Timeline) lose(n uint64) {
+// countDropped counts entries that are left out. The caller holds mu.
+func (t *Timeline) countDropped(n uint64) {
 	t.lost += n
 	t.cfg.Dropped(n)
 }

@@ -49,7 +49,7 @@ func readAll(t testing.TB, path string) []Entry {
 func TestTimelineWritesWithinASecond(t *testing.T) {
 	t.Parallel()
 	line, path := testTimeline(t, maxFile)
-	line.take(click(1, 2))
+	line.addEvent(click(1, 2))
 	deadline := time.Now().Add(time.Minute)
 	for len(readAll(t, path)) == 0 {
 		if time.Now().After(deadline) {
@@ -76,7 +76,7 @@ func TestTimelineClock(t *testing.T) {
 	for _, at := range []time.Duration{-time.Second, 0, 1500*time.Millisecond + 999*time.Microsecond} {
 		e := click(0, 0)
 		e.Time = line.cfg.Epoch.Add(at)
-		line.take(e)
+		line.addEvent(e)
 	}
 	line.Close()
 	var got []Milliseconds
@@ -92,7 +92,7 @@ func TestTimelineTornByACrash(t *testing.T) {
 	t.Parallel()
 	line, path := testTimeline(t, maxFile)
 	for i := range 10 {
-		line.take(click(i, i))
+		line.addEvent(click(i, i))
 	}
 	line.Close()
 	whole, err := os.ReadFile(path)
@@ -109,7 +109,7 @@ func TestTimelineTornByACrash(t *testing.T) {
 			t.Fatalf("cut after %d bytes of the last line: %d entries", cut, len(all))
 		}
 	}
-	// What is added afterwards takes the torn line's place.
+	// The next entry replaces the torn line.
 	at := Milliseconds(5)
 	e, err := AddMarker(path, Marker{Title: "later", At: &at}, time.Now(), time.Second)
 	if err != nil || e.Seq != 10 {
@@ -138,8 +138,8 @@ func TestTimelineReadsAroundRubbish(t *testing.T) {
 	}
 }
 
-// TestTimelineIsBounded floods a timeline with entries of one kind after the other. Each
-// uses up its own share alone.
+// TestTimelineIsBounded floods a timeline with entries of each kind in turn, and checks that a
+// kind uses up only its own share.
 func TestTimelineIsBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
@@ -190,12 +190,12 @@ func TestTimelineIsBounded(t *testing.T) {
 			t.Fatalf("entry %d has the number %d", i, e.Seq)
 		}
 	}
-	if missed != 3 || dropped != 4 { // no entry follows the last
-		t.Errorf("gaps tell of %d entries, and %d were dropped", missed, dropped)
+	if missed != 3 || dropped != 4 { // a gap is written only before a later entry
+		t.Errorf("gaps count %d entries, and %d were dropped", missed, dropped)
 	}
 }
 
-// TestTimelineOnAFullDisk has the disk refuse what is written, and then take it.
+// TestTimelineOnAFullDisk writes to a full disk that gets room later.
 func TestTimelineOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -210,7 +210,7 @@ func TestTimelineOnAFullDisk(t *testing.T) {
 	line.writing.Unlock()
 	const many = 25000 // more than the buffer holds
 	for i := range many {
-		line.take(click(i, i))
+		line.addEvent(click(i, i))
 	}
 	if err := line.Flush(); err == nil {
 		t.Error("a full disk took it")
@@ -226,7 +226,7 @@ func TestTimelineOnAFullDisk(t *testing.T) {
 	if err := line.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	line.take(click(0, 0))
+	line.addEvent(click(0, 0))
 	line.Close()
 	all := readAll(t, path)
 	gap := all[len(all)-2]
@@ -314,7 +314,7 @@ func FuzzTimeline(f *testing.F) {
 		if later != 0 {
 			t.Fatalf("%d more entries after the first when all are read", later)
 		}
-		// What is whole is kept when something is added.
+		// AddMarker keeps complete lines.
 		fd, err := unix.MemfdCreate("timeline.jsonl", 0)
 		if err != nil {
 			t.Fatal(err)
@@ -355,6 +355,6 @@ func BenchmarkTimeline(b *testing.B) {
 	e := click(412, 300)
 	b.ReportAllocs()
 	for b.Loop() {
-		line.take(e)
+		line.addEvent(e)
 	}
 }

@@ -26,7 +26,7 @@ var vttEntities = regexp.MustCompile(`&(lt|gt|amp|nbsp);`)
 
 var vttTimes = regexp.MustCompile(`^(\d\d+):([0-5]\d):([0-5]\d)\.(\d\d\d) --> (\d\d+):([0-5]\d):([0-5]\d)\.(\d\d\d)$`)
 
-// parseVTT reads what writeWebVTT may write and nothing else.
+// parseVTT parses only files that writeWebVTT may write.
 func parseVTT(text string) ([]cue, error) {
 	if !utf8.ValidString(text) || strings.ContainsAny(text, "\r\x00") {
 		return nil, fmt.Errorf("not plain UTF-8: %q", text)
@@ -193,7 +193,7 @@ func golden(t *testing.T, name, got string) {
 func TestCaptionsGolden(t *testing.T) {
 	t.Parallel()
 	entries := script()
-	// The order of a file is not that of time.
+	// The order of a file differs from the order of time.
 	half := len(entries) / 2
 	cues, err := captions(of(slices.Concat(entries[half:], entries[:half])), 75000)
 	if err != nil {
@@ -204,8 +204,8 @@ func TestCaptionsGolden(t *testing.T) {
 	ffmpegReads(t, text, len(cues))
 }
 
-// TestCaptionsWithinAMillisecond has a window close as soon as it is told to, which
-// is known before the action is done.
+// TestCaptionsWithinAMillisecond closes a window so fast that its event comes before the entry
+// of the action.
 func TestCaptionsWithinAMillisecond(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -234,7 +234,7 @@ func TestChaptersGolden(t *testing.T) {
 	ffmpegReads(t, text, len(cues))
 }
 
-// ffmpegReads has a program that is not ours count the cues.
+// ffmpegReads counts the cues with ffmpeg.
 func ffmpegReads(t *testing.T, text string, want int) {
 	t.Helper()
 	testx11.Require(t, "ffprobe")
@@ -256,7 +256,7 @@ func TestCaptionsOfASpan(t *testing.T) {
 	}
 }
 
-// TestCaptionsOfAStorm has more happen than can be read.
+// TestCaptionsOfAStorm makes captions of more actions than a person can read.
 func TestCaptionsOfAStorm(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
@@ -291,7 +291,7 @@ func TestCaptionsOfAStorm(t *testing.T) {
 func TestFewChapters(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
-	for i := range 3600 { // every second another window, for an hour; half an hour in one
+	for i := range 3600 { // another window every second for an hour, with half an hour in one window
 		at := Milliseconds(i) * 1000
 		if i >= 1800 && i < 2000 {
 			continue
@@ -302,7 +302,7 @@ func TestFewChapters(t *testing.T) {
 	if err != nil || len(list) > int(maxVisits)+1 {
 		t.Fatalf("%d chapters, %v", len(list), err)
 	}
-	// One window all the time is no chapter, a marker is.
+	// A single window makes no chapter, but a marker does.
 	one := []Entry{{At: 10, Type: "window_focused", Window: &desktop.Window{ID: 1, Title: "w"}}}
 	if list, err := chapters(of(one), 60000); err != nil || list != nil {
 		t.Errorf("%v, %v", list, err)

@@ -107,7 +107,7 @@ func TestViewerNumbers(t *testing.T) {
 	}
 }
 
-// TestSceneFollowsWindows applies entries to a scene and asks for the window at a place.
+// TestSceneFollowsWindows applies entries to a scene and checks the window at a position.
 func TestSceneFollowsWindows(t *testing.T) {
 	t.Parallel()
 	action := func(a desktop.Action) Entry { return Entry{Type: desktop.EventAction, Action: &a} }

@@ -37,7 +37,7 @@ func (c *canvas) set(x, y int, p rgb) {
 	c.pix[i], c.pix[i+1], c.pix[i+2] = byte(p), byte(p>>8), byte(p>>16)
 }
 
-// blend lays a colour over a pixel.
+// blend mixes a colour into a pixel.
 func (c *canvas) blend(x, y int, p rgb, alpha int) {
 	i := y*c.stride + 4*x
 	for n := range 3 {
@@ -55,7 +55,7 @@ func (c *canvas) fill(r image.Rectangle, p rgb) {
 	}
 }
 
-// blit copies the rectangle of another canvas that begins at p to r.
+// blit copies the rectangle at p of another canvas to r.
 func (c *canvas) blit(r image.Rectangle, from *canvas, p image.Point) {
 	p = p.Sub(r.Min)
 	r = r.Intersect(c.bounds()).Intersect(from.bounds().Sub(p))
@@ -64,7 +64,7 @@ func (c *canvas) blit(r image.Rectangle, from *canvas, p image.Point) {
 	}
 }
 
-// move scrolls what is in r.
+// move scrolls the pixels in r.
 func (c *canvas) move(r image.Rectangle, dx, dy int) {
 	old := newCanvas(r.Dx(), r.Dy())
 	old.blit(old.bounds(), c, r.Min)
@@ -72,7 +72,7 @@ func (c *canvas) move(r image.Rectangle, dx, dy int) {
 	c.blit(to, old, to.Min.Sub(image.Pt(dx, dy)).Sub(r.Min))
 }
 
-// frame converts all of it.
+// frame converts the whole canvas.
 func (c *canvas) frame() *Frame {
 	f := NewFrame(c.width, c.height)
 	f.SetBGRX(c.pix, c.stride, f.Bounds(), nil)
@@ -151,8 +151,8 @@ func sentence(rnd *rand.Rand, length int) string {
 	return b.String()
 }
 
-// photo returns something like a photograph: smooth shapes with texture, of
-// colours that go into each other.
+// photo returns a picture that resembles a photograph: smooth shapes with texture and colour
+// gradients.
 func photo(seed uint64, width, height int) *canvas {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var lattice [3][64][64]float64
@@ -163,7 +163,7 @@ func photo(seed uint64, width, height int) *canvas {
 			}
 		}
 	}
-	// at is value noise: the lattice with smooth steps in between.
+	// at returns value noise: a lattice with smooth steps in between.
 	at := func(ch int, x, y float64) float64 {
 		xi, yi := int(x), int(y)
 		fx, fy := x-float64(xi), y-float64(yi)
@@ -204,7 +204,7 @@ func fromImage(m image.Image) *canvas {
 	return c
 }
 
-// textCanvas draws a window full of text on the desktop, and tells where.
+// textCanvas draws a window full of text on the desktop, and returns the window's rectangle.
 func textCanvas(seed uint64, width, height int) (*canvas, image.Rectangle) {
 	c := newCanvas(width, height)
 	desktopBackground(c)

@@ -19,19 +19,19 @@ import (
 	"time"
 )
 
-// The bench is a test with flags of its own, because what it needs is that of
-// the tests: make bench-encoder sets -compare.
+// The comparison is a test with flags, because it uses the helpers of the tests. make
+// bench-encoder sets -compare.
 var (
 	compare       = flag.Bool("compare", false, "measure all of the corpus against libvpx, and print a table")
 	compareFrames = flag.Int("compare.frames", 90, "frames of each clip")
 	compareClip   = flag.String("compare.clip", "", "only the clip of this name")
 )
 
-// measurement is one clip by one encoder.
+// measurement is the result of one encoder for one clip.
 type measurement struct {
 	encoder string
-	cpu     time.Duration // of all frames
-	convert time.Duration // what came before, of ours
+	cpu     time.Duration // processor time of all frames
+	convert time.Duration // processor time of the conversion before, for this encoder
 	sizes   []int         // bytes, frame by frame
 	quality quality
 }
@@ -40,8 +40,8 @@ func (m *measurement) cpuPerFrame() float64 {
 	return m.cpu.Seconds() * 1e3 / float64(len(m.sizes))
 }
 
-// kilobits returns the rate at 30 frames a second, without the first frame,
-// which is a key frame by any encoder.
+// kilobits returns the rate at 30 frames a second without the first frame, which every encoder
+// makes a key frame.
 func (m *measurement) kilobits() float64 {
 	sum := 0
 	for _, n := range m.sizes[1:] {
@@ -50,8 +50,8 @@ func (m *measurement) kilobits() float64 {
 	return float64(sum) * 8 * 30 / 1e3 / float64(len(m.sizes)-1)
 }
 
-// TestCompare encodes the corpus with this encoder and with libvpx through
-// ffmpeg. Without -compare it does a little of it, to keep the bench working.
+// TestCompare encodes the corpus with this encoder and with libvpx through ffmpeg. Without
+// -compare it encodes only a few frames, to check that the comparison works.
 func TestCompare(t *testing.T) {
 	requireFFmpeg(t)
 	width, height, frames, clips, rates := 320, 240, 6, corpus[:1], []int{500e3}
@@ -98,8 +98,8 @@ func compareOne(t *testing.T, out io.Writer, k clip, width, height, frames int, 
 	fmt.Fprintf(out, "%-12s %-32s %s\n", k.name, "libvpx, cpu-used 8, at our PSNR", atQuality(points, ours.quality.psnr(0)))
 }
 
-// atQuality returns the time and the rate that an encoder would need for a
-// PSNR, between its two measurements next to it.
+// atQuality interpolates the time and the rate that an encoder needs for a PSNR, from the two
+// measurements around it.
 func atQuality(points []*measurement, psnr float64) string {
 	slices.SortFunc(points, func(a, b *measurement) int { return cmp.Compare(a.quality.psnr(0), b.quality.psnr(0)) })
 	for i := 1; i < len(points); i++ {
@@ -118,7 +118,7 @@ func atQuality(points []*measurement, psnr float64) string {
 	return "more than its highest rate"
 }
 
-// measureOurs encodes a clip, and writes its frames to raw for the others.
+// measureOurs encodes a clip with this encoder, and writes its frames to raw for other encoders.
 func measureOurs(t *testing.T, k clip, raw string, cfg Config, frames int) *measurement {
 	t.Helper()
 	file, err := os.Create(raw)
@@ -146,17 +146,17 @@ func measureOurs(t *testing.T, k clip, raw string, cfg Config, frames int) *meas
 	return m
 }
 
-// nekoSettings are the settings of neko's default pipeline, as options of ffmpeg. The
-// four threads wait for each other by spinning, so that the time of this row is
-// only fair on a machine with nothing else to do. cpu-used makes libvpx adapt to
-// the clock, too: a busy machine changes its rate.
+// nekoSettings are the settings of neko's default pipeline, as options of ffmpeg. The four
+// threads spin while they wait for each other, so the time of this row is comparable only on an
+// idle machine. With cpu-used libvpx also adapts to the clock, so a busy machine changes its
+// rate.
 var nekoSettings = []string{
 	"-deadline", "realtime", "-cpu-used", "4", "-threads", "4", "-b:v", "1996800", "-minrate", "1996800", "-maxrate", "1996800",
 	"-bufsize", "24536678", "-undershoot-pct", "95", "-g", "25", "-qmin", "4", "-qmax", "20", "-lag-in-frames", "0",
 }
 
-// realtimeSettings are usual for sharing a screen: the fastest one, a constant
-// rate, and no key frames but the first.
+// realtimeSettings are usual for screen sharing: the fastest preset, a constant rate, and only
+// one key frame.
 func realtimeSettings(rate int) []string {
 	r := strconv.Itoa(rate)
 	return []string{
@@ -165,8 +165,7 @@ func realtimeSettings(rate int) []string {
 	}
 }
 
-// measureLibvpx encodes raw with libvpx. reading is the time that ffmpeg takes
-// without it.
+// measureLibvpx encodes raw with libvpx. reading is the time that ffmpeg takes without encoding.
 func measureLibvpx(t *testing.T, raw string, width, height int, reading time.Duration, settings ...string) *measurement {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "libvpx.ivf")

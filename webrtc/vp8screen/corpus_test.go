@@ -11,16 +11,15 @@ import (
 	"testing"
 )
 
-// clip is one kind of what screens show. start draws its first picture on a
-// canvas of any size and returns what makes the next one there, and tells which
-// rectangles changed.
+// clip is one kind of screen content. start draws its first picture on a canvas of any size.
+// Each call of next draws the next picture and returns the rectangles that have changed.
 type clip struct {
 	name  string
 	start func(tb testing.TB, c *canvas) (next func() []image.Rectangle)
 }
 
-// corpus is the content that the encoder is judged by. It is the same in every
-// run, but for what Chromium and ffmpeg draw, which depends on their versions.
+// corpus is the content for comparisons of the encoder. It is the same in every run, except for
+// the pictures of Chromium and ffmpeg, which depend on their versions.
 var corpus = []clip{
 	{"terminal", startTerminal},
 	{"browser", startBrowser},
@@ -33,8 +32,7 @@ var corpus = []clip{
 	{"random", startRandom},
 }
 
-// play yields the clip's first pictures at some size. The canvas is the same
-// one each time.
+// play yields the clip's first pictures at a size. It reuses the canvas.
 func (k clip) play(tb testing.TB, width, height, frames int) iter.Seq2[*canvas, []image.Rectangle] {
 	return func(yield func(*canvas, []image.Rectangle) bool) {
 		c := newCanvas(width, height)
@@ -77,7 +75,7 @@ func window(c *canvas, r image.Rectangle, name string, background rgb) image.Rec
 	return inside
 }
 
-// terminalLine writes one line of output, some of them empty, some the same.
+// terminalLine writes one line of output. A part of the lines are empty or equal.
 func terminalLine(c *canvas, rnd *rand.Rand, clip image.Rectangle, y int) {
 	colours := [...]rgb{0xd0d0d0, 0xd0d0d0, 0xd0d0d0, 0x8ae234, 0x729fcf, 0xef2929}
 	columns := clip.Dx() / mono().glyphs['x'].advance
@@ -90,8 +88,8 @@ func terminalLine(c *canvas, rnd *rand.Rand, clip image.Rectangle, y int) {
 	}
 }
 
-// scrollTerminal returns what prints lines on a terminal. Its last line is a
-// status that does not scroll.
+// scrollTerminal returns a function that prints lines on a terminal. The last line is a status
+// that does not scroll.
 func scrollTerminal(c *canvas, rnd *rand.Rand, r image.Rectangle, lines int) func() []image.Rectangle {
 	line := mono().line
 	inside := window(c, r, "user@host: ~/src", 0x1c1c1c)
@@ -156,7 +154,7 @@ func startDrag(_ testing.TB, c *canvas) func() []image.Rectangle {
 	}
 }
 
-// startTyping writes letter by letter into an editor, with a cursor that blinks.
+// startTyping types text into an editor with a blinking cursor.
 func startTyping(_ testing.TB, c *canvas) func() []image.Rectangle {
 	rnd := rand.New(rand.NewPCG(16, 0))
 	inside := window(c, inset(c.bounds(), .15, .1, .85, .9), "main.go", 0x1e1f22)
@@ -233,8 +231,7 @@ func startVideo(tb testing.TB, c *canvas) func() []image.Rectangle {
 	return draw
 }
 
-// startAnimation turns a spinner, fills a bar and moves smooth discs, as pages
-// and dialogs do.
+// startAnimation turns a spinner, fills a progress bar and moves smooth discs.
 func startAnimation(_ testing.TB, c *canvas) func() []image.Rectangle {
 	inside := window(c, inset(c.bounds(), .2, .2, .8, .8), "Loading", 0xf0f0f0)
 	size := min(inside.Dx(), inside.Dy())
@@ -273,8 +270,8 @@ func (c *canvas) disc(x, y, radius float64, p rgb, alpha int) {
 	}
 }
 
-// startRandom changes rectangles anywhere: to noise, to a colour, to text, to
-// what is somewhere else, or by single pixels.
+// startRandom changes rectangles at random places: to noise, to a colour, to text, to pixels of
+// another place, or by single pixels.
 func startRandom(_ testing.TB, c *canvas) func() []image.Rectangle {
 	rnd := rand.New(rand.NewPCG(18, 0))
 	pick := func() image.Rectangle {

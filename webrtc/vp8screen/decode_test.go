@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// soak is how many times longer than usual the long tests run: DESKHAND_SOAK,
-// which make soak sets to 10.
+// soak returns the factor by which long tests run longer: DESKHAND_SOAK, which make soak sets to
+// 10.
 func soak() int {
 	n, err := strconv.Atoi(os.Getenv("DESKHAND_SOAK"))
 	if err != nil || n < 1 {
@@ -47,7 +47,7 @@ func newSession(tb testing.TB, cfg Config) *session {
 	}
 }
 
-// convert takes over what changed.
+// convert copies the changed rectangles to the frame.
 func (s *session) convert(c *canvas, damage []image.Rectangle) {
 	s.dirty.Clear()
 	for _, r := range damage {
@@ -55,7 +55,7 @@ func (s *session) convert(c *canvas, damage []image.Rectangle) {
 	}
 }
 
-// encode encodes it, a thirtieth of a second after the last time.
+// encode encodes the frame, a thirtieth of a second after the previous one.
 func (s *session) encode(tb testing.TB, key bool) Encoded {
 	s.now = s.now.Add(time.Second / 30)
 	motion := s.finder.Find(s.prev, s.cur, s.dirty)
@@ -72,7 +72,7 @@ func (s *session) encodeAs(tb testing.TB, o EncodeOptions) Encoded {
 	return out
 }
 
-// recording is what was encoded, and what a decoder must make of it.
+// recording has encoded frames and the pictures that a decoder must show.
 type recording struct {
 	file   *ivf
 	shown  []*Frame
@@ -87,8 +87,7 @@ func (r *recording) add(s *session, out Encoded, event string) {
 	r.events = append(r.events, event)
 }
 
-// wantDecoded fails unless ffmpeg's pictures equal the encoder's, bit by
-// bit.
+// wantDecoded checks that ffmpeg's pictures equal the encoder's, bit by bit.
 func (r *recording) wantDecoded(t *testing.T) {
 	t.Helper()
 	for n, got := range decode(t, r.file.Bytes(), r.shown[0].Width, r.shown[0].Height) {
@@ -99,7 +98,8 @@ func (r *recording) wantDecoded(t *testing.T) {
 	}
 }
 
-// TestDecodesAlike encodes every clip of the corpus.
+// TestDecodesAlike encodes every clip of the corpus, and compares the pictures of the encoder
+// and of ffmpeg.
 func TestDecodesAlike(t *testing.T) {
 	t.Parallel()
 	requireFFmpeg(t)
@@ -109,8 +109,7 @@ func TestDecodesAlike(t *testing.T) {
 	}
 	for _, k := range corpus {
 		for _, size := range sizes {
-			// The lower rate is one that a picture at rest can become sharp by in a
-			// few seconds.
+			// At the lower rate, an unchanged picture becomes sharp within a few seconds.
 			for _, rate := range []int{max(200e3, size.X*size.Y*2/3), 4e6} {
 				t.Run(fmt.Sprintf("%s/%dx%d/%d", k.name, size.X, size.Y, rate), func(t *testing.T) {
 					t.Parallel()
@@ -121,7 +120,7 @@ func TestDecodesAlike(t *testing.T) {
 	}
 }
 
-// testClip encodes a clip and a rest after it, with a key frame in between.
+// testClip encodes a clip with a key frame in between, and then refines the last picture.
 func testClip(t *testing.T, k clip, cfg Config, frames int) {
 	t.Helper()
 	s := newSession(t, cfg)
@@ -138,19 +137,19 @@ func testClip(t *testing.T, k clip, cfg Config, frames int) {
 		q.add(s.encoder.Reconstructed(), s.cur)
 		n++
 	}
-	rest(t, s, &r)
+	refineAll(t, s, &r)
 	var after quality
 	after.add(s.encoder.Reconstructed(), s.cur)
 	t.Logf("%d bytes, %.1f dB while playing, %.1f dB after", r.file.Len(), q.psnr(0), after.psnr(0))
-	// Of a handful of pixels a difference by two is a lot.
+	// In very small pictures, a difference of two already lowers the quality much.
 	if after.psnr(0) < 40 && cfg.Width*cfg.Height >= mbSize*mbSize {
 		t.Errorf("a picture at rest is only near its original by %.1f dB", after.psnr(0))
 	}
 	r.wantDecoded(t)
 }
 
-// rest lets the encoder make better what it coded coarsely, until it is done.
-func rest(t *testing.T, s *session, r *recording) {
+// refineAll encodes an unchanged picture until the encoder has refined all macroblocks.
+func refineAll(t *testing.T, s *session, r *recording) {
 	t.Helper()
 	s.dirty.Clear()
 	for n := range 200 {
@@ -165,12 +164,11 @@ func rest(t *testing.T, s *session, r *recording) {
 		}
 		r.add(s, s.encodeAs(t, EncodeOptions{Dirty: s.dirty, Now: s.now}), fmt.Sprint("rest ", n))
 	}
-	t.Error("the encoder is never done refining")
+	t.Error("the encoder does not finish refining")
 }
 
-// TestDecodesRandomAlike gives the encoder whatever its caller may: maps that
-// mark too much or too little, motions that did not happen, rates and clocks
-// that jump.
+// TestDecodesRandomAlike passes random valid arguments to the encoder: maps that mark too much
+// or too little, motions that did not happen, and rates and clocks that jump.
 func TestDecodesRandomAlike(t *testing.T) {
 	t.Parallel()
 	requireFFmpeg(t)

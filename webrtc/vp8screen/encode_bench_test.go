@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkEncode codes the corpus at a fixed quantiser, with the vectors that
-// the finder finds, and reports what that costs for a frame after the first:
-// only the encoding is measured, as time of
-// the processor on all cores. Run it with -benchtime=60x.
+// BenchmarkEncode encodes the corpus at a fixed quantiser, with the vectors that the finder
+// finds. It reports the processor time of encoding a frame after the first, on all cores. Run it
+// with -benchtime=60x.
 func BenchmarkEncode(b *testing.B) {
 	for _, k := range corpus {
 		b.Run(k.name, func(b *testing.B) { benchmarkClip(b, k) })
@@ -82,7 +81,7 @@ func lumaError(a, b *Frame) float64 {
 	return float64(sum) / float64(a.Width*a.Height)
 }
 
-// cpuTime is what this program has used of the processor.
+// cpuTime returns the processor time that this program has used.
 func cpuTime(tb testing.TB) time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {

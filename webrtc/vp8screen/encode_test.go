@@ -16,8 +16,7 @@ import (
 	"github.com/deskhand/deskhand/webrtc/vp8screen"
 )
 
-// A recording is a sequence of encoded frames and of what the encoder says that
-// a decoder shows.
+// A recording is a sequence of encoded frames, with the pictures that a decoder must show.
 type recording struct {
 	tb            testing.TB
 	width, height int
@@ -62,8 +61,8 @@ func appendI420(dst []byte, f *vp8screen.Frame) []byte {
 	return dst
 }
 
-// check decodes everything with both decoders that ffmpeg has, its own and the
-// one that browsers use, and compares.
+// check decodes the file with both decoders of ffmpeg, its own and libvpx, which browsers use,
+// and compares the pictures.
 func (r *recording) check() {
 	r.tb.Helper()
 	file := filepath.Join(r.tb.TempDir(), "x.ivf")
@@ -103,7 +102,7 @@ func (r *recording) place(i int) string {
 	return fmt.Sprintf("in frame %d, chroma %d at %d,%d", frame, at/(cw*ch), at%(cw*ch)%cw, at%(cw*ch)/cw)
 }
 
-// psnr is the quality of the luma.
+// psnr returns the quality of the luma.
 func psnr(a, b *vp8screen.Frame) float64 {
 	var sum float64
 	for y := range a.Height {
@@ -160,7 +159,7 @@ func (c *canvas) text(r image.Rectangle, rng *rand.Rand, ink, paper uint32) {
 	}
 }
 
-// photo fills r with something smooth and noisy.
+// photo fills r with a smooth, noisy picture.
 func (c *canvas) photo(r image.Rectangle, phase float64) {
 	r = r.Intersect(image.Rect(0, 0, c.w, c.h))
 	for y := r.Min.Y; y < r.Max.Y; y++ {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// still returns a desktop with text, as a frame and as it is drawn.
+// still returns a desktop with text, as a frame and as a canvas.
 func still(tb testing.TB, width, height int) (*Frame, *canvas) {
 	tb.Helper()
 	for c := range corpus[0].play(tb, width, height, 1) {
@@ -144,7 +144,7 @@ func testNoAllocations(t *testing.T, threads int) {
 
 var motions = [1]Motion{{Rect: image.Rect(100, 100, 500, 400), DY: -13, DX: 1}}
 
-// TestRefinesWhatIsQuiet lets a coarse picture rest.
+// TestRefinesWhatIsQuiet checks that a coarse picture is refined while it does not change.
 func TestRefinesWhatIsQuiet(t *testing.T) {
 	t.Parallel()
 	f, _ := still(t, 640, 480)
@@ -229,8 +229,7 @@ func TestClockJumps(t *testing.T) {
 	t.Error("never refined")
 }
 
-// BenchmarkSmall measures what changes of little or nothing cost in a frame of
-// 1920x1080.
+// BenchmarkSmall measures the cost of small changes, or none, in a frame of 1920x1080.
 func BenchmarkSmall(b *testing.B) {
 	for _, k := range []struct {
 		name string
@@ -266,8 +265,8 @@ func BenchmarkSmall(b *testing.B) {
 	}
 }
 
-// BenchmarkKey measures key frames of a desktop with text, by the number of
-// workers: the best time of all, because it is about what they wait for.
+// BenchmarkKey measures key frames of a desktop with text, for different numbers of workers. It
+// reports the shortest time.
 func BenchmarkKey(b *testing.B) {
 	for _, threads := range []int{1, 2, 4} {
 		b.Run(strconv.Itoa(threads), func(b *testing.B) {

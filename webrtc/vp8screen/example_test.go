@@ -10,7 +10,7 @@ import (
 )
 
 // A screen is encoded frame by frame: damaged rectangles are copied into the frame,
-// the encoder learns what only moved, and the rest is coded.
+// the finder finds the regions that moved, and the encoder encodes the frame.
 func Example() {
 	const width, height = 640, 360
 	encoder, err := vp8screen.New(vp8screen.Config{Width: width, Height: height, Bitrate: 2e6})

@@ -58,8 +58,8 @@ func ivfSizes(file []byte) (sizes []int) {
 	return sizes
 }
 
-// decode yields the frames that ffmpeg makes of a file. Its complaints, and a
-// number of frames other than that of the file, fail the test.
+// decode yields the frames of a file, decoded by ffmpeg. The test fails if ffmpeg prints a
+// message or returns another number of frames than the file has.
 func decode(tb testing.TB, file []byte, width, height int) iter.Seq2[int, *Frame] {
 	return func(yield func(int, *Frame) bool) {
 		name := filepath.Join(tb.TempDir(), "video.ivf")
@@ -93,7 +93,7 @@ func decode(tb testing.TB, file []byte, width, height int) iter.Seq2[int, *Frame
 	}
 }
 
-// readI420 reads what is seen of the next frame.
+// readI420 reads the visible part of the next frame.
 func readI420(r io.Reader, f *Frame) error {
 	for _, p := range f.planes() {
 		for y := range p.height {
@@ -105,7 +105,7 @@ func readI420(r io.Reader, f *Frame) error {
 	return nil
 }
 
-// writeI420 writes what is seen of a frame.
+// writeI420 writes the visible part of a frame.
 func writeI420(w io.Writer, f *Frame) error {
 	var err error
 	for _, p := range f.planes() {
@@ -117,7 +117,7 @@ func writeI420(w io.Writer, f *Frame) error {
 	return err
 }
 
-// firstDifference tells where two frames differ first, or nothing.
+// firstDifference describes the first difference of two frames. It returns "" if they are equal.
 func firstDifference(got, want *Frame) string {
 	a, b := got.planes(), want.planes()
 	for i := range a {

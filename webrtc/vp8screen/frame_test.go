@@ -25,8 +25,8 @@ func sameFrame(a, b *Frame) bool {
 	return bytes.Equal(a.Y, b.Y) && bytes.Equal(a.U, b.U) && bytes.Equal(a.V, b.V)
 }
 
-// plainFrame is the definition that SetBGRX is compared with: every sample by
-// itself, from the nearest pixels of the picture.
+// plainFrame is the reference for SetBGRX: it computes each sample separately, from the nearest
+// pixels of the picture.
 func plainFrame(pix []byte, stride, width, height int) *Frame {
 	f := NewFrame(width, height)
 	at := func(x, y int) (r, g, b float64) {
@@ -131,7 +131,7 @@ func TestSetBGRXParts(t *testing.T) {
 	}
 }
 
-// wantDirty fails unless exactly the macroblocks that differ are set.
+// wantDirty checks that exactly the macroblocks that differ are set.
 func wantDirty(t *testing.T, dirty *Dirty, before, after *Frame) {
 	t.Helper()
 	want := NewDirty(after.Width, after.Height)
@@ -150,8 +150,8 @@ func wantDirty(t *testing.T, dirty *Dirty, before, after *Frame) {
 	}
 }
 
-// toRGB is what a browser makes of a sample: the inverse in BT.601, to the
-// nearest.
+// toRGB converts a sample as a browser does: by the inverse of BT.601, rounded to the nearest
+// value.
 func toRGB(y, u, v byte) (r, g, b int) {
 	l, cb, cr := 255./219*(float64(y)-16), 255./224*(float64(u)-128), 255./224*(float64(v)-128)
 	to8 := func(v float64) int { return int(max(0, min(255, v)) + .5) }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode plays random clips at random sizes with random options, and
-// compares what ffmpeg makes of them with what the encoder shows.
+// FuzzDecode encodes random clips at random sizes with random options, and compares the pictures
+// of ffmpeg and of the encoder.
 func FuzzDecode(f *testing.F) {
 	requireFFmpeg(f)
 	for seed := range uint64(4) {
@@ -17,8 +17,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b uint64) { testRandom(t, rand.New(rand.NewPCG(a, b))) })
 }
 
-// FuzzFrame changes a picture byte by byte, takes it over by rectangles and
-// looks for motion in it.
+// FuzzFrame changes a picture byte by byte, copies it to a frame by rectangles and searches
+// motion in it.
 func FuzzFrame(f *testing.F) {
 	f.Add(uint8(20), uint8(17), []byte("a picture, and what changes in it"))
 	f.Add(uint8(1), uint8(1), []byte{255})

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/image/vp8"
 )
 
-// FuzzEncode draws what the input says and encodes it as a key frame, after some
-// other frames, with a decoder in this process to compare with. That one knows
-// only key frames, but takes microseconds where ffmpeg takes much of a second;
-// FuzzDecode does the rest.
+// FuzzEncode draws a picture from the input and encodes it as a key frame, after other frames. It
+// compares with a decoder in this process, which decodes only key frames, but takes microseconds
+// where ffmpeg takes much of a second. FuzzDecode tests other frames.
 func FuzzEncode(f *testing.F) {
 	f.Add(uint8(20), uint8(17), uint8(24), []byte("a picture, and what changes in it"))
 	f.Add(uint8(0), uint8(0), uint8(0), []byte{255})
@@ -52,7 +51,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// drawBytes moves something or fills a rectangle.
+// drawBytes moves or fills a rectangle.
 func drawBytes(c *canvas, b []byte) {
 	r := inset(c.bounds(), float64(b[0])/256, float64(b[1])/256, float64(b[2])/255, float64(b[3])/255)
 	if b[4]&1 == 0 {
@@ -62,8 +61,8 @@ func drawBytes(c *canvas, b []byte) {
 	}
 }
 
-// drawNoise writes the bytes into the picture again and again, some of them as
-// extreme as they can be.
+// drawNoise fills the picture with the bytes repeatedly, and replaces a part of them by the
+// lowest and highest values.
 func drawNoise(c *canvas, b []byte) {
 	if len(b) == 0 {
 		return
@@ -78,7 +77,7 @@ func drawNoise(c *canvas, b []byte) {
 	}
 }
 
-// wantKey compares a key frame with what golang.org/x/image makes of it.
+// wantKey decodes a key frame with golang.org/x/image and compares the picture.
 func wantKey(t *testing.T, data []byte, want *Frame) {
 	t.Helper()
 	d := vp8.NewDecoder()
@@ -127,7 +126,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// TestHugeFrames encodes the largest sizes there are.
+// TestHugeFrames encodes the largest sizes of VP8.
 func TestHugeFrames(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{MaxSize, 2}, {2, MaxSize}, {MaxSize, 33}} {

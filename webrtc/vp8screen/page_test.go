@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// page is a long web page, as Chromium draws it where it is installed.
+// page returns a long web page, drawn by Chromium if it is installed.
 var page = sync.OnceValue(func() *canvas {
 	if c := chromiumPage(); c != nil {
 		return c
@@ -45,8 +45,8 @@ func drawnPage() *canvas {
 	return c
 }
 
-// chromiumPage lets Chromium draw such a page, and keeps the picture for the
-// next run. It returns nil without a Chromium that can.
+// chromiumPage draws the page with Chromium, and keeps the picture for the next run. It returns
+// nil if there is no Chromium that can draw it.
 func chromiumPage() *canvas {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -73,7 +73,7 @@ func chromiumPage() *canvas {
 	if err != nil {
 		return nil
 	}
-	// Other tests may be writing the same; a name appears only when it is whole.
+	// Other tests may write the same file, so the complete file is renamed.
 	if f, err := os.CreateTemp(filepath.Dir(kept), "deskhand-test-page-*"); err == nil {
 		_, err = f.Write(data)
 		if f.Close() != nil || err != nil || os.Rename(f.Name(), kept) != nil {
@@ -118,8 +118,8 @@ func renderPage(program string) []byte {
 	return data
 }
 
-// scrollPage returns what scrolls the page in r: by single pixels and by
-// strides, down and sometimes up, with rests.
+// scrollPage returns a function that scrolls the page in r: by single pixels and by larger
+// steps, down and sometimes up, with pauses.
 func scrollPage(c *canvas, r image.Rectangle) func() []image.Rectangle {
 	inside := window(c, r, "Chromium", 0xffffff)
 	at := 0

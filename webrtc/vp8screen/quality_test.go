@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// plane is what is seen of one plane of a frame.
+// plane is the visible part of one plane of a frame.
 type plane struct {
 	pix                   []byte
 	width, height, stride int
@@ -20,7 +20,7 @@ func (f *Frame) planes() [3]plane {
 
 func (p plane) row(y int) []byte { return p.pix[y*p.stride:][:p.width] }
 
-// quality is how near pictures are to their originals, in the three planes.
+// quality measures the difference of pictures from their originals, in the three planes.
 type quality struct {
 	squares [3]float64 // sums of squared differences
 	samples [3]float64

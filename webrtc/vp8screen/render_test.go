@@ -1,7 +1,7 @@
 //go:build !race
 
-// What is tested here is what other programs draw, and how they scroll it: the
-// race detector would tell nothing about that.
+// These tests are about pictures of other programs. The race detector could find nothing in
+// them.
 
 package vp8screen
 
@@ -20,7 +20,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// TestScrollXterm watches a real terminal print lines.
+// TestScrollXterm finds the motion of a real terminal that prints lines.
 func TestScrollXterm(t *testing.T) {
 	t.Parallel()
 	requireFFmpeg(t)
@@ -38,7 +38,7 @@ func TestScrollXterm(t *testing.T) {
 	watchScrolling(t, "xterm", "-fa", "Monospace", "-fs", "10", "-geometry", "110x40+40+30", "-e", "sh", "-c", script, file)
 }
 
-// TestScrollChromium watches a real browser scroll a page, by three pixels a
+// TestScrollChromium finds the motion of a real browser that scrolls a page by three pixels a
 // frame.
 func TestScrollChromium(t *testing.T) {
 	t.Parallel()
@@ -60,9 +60,9 @@ func TestScrollChromium(t *testing.T) {
 		"--user-data-dir="+filepath.Join(dir, "profile"), "file://"+file)
 }
 
-// watchScrolling runs a program that scrolls and takes pictures of its screen
-// until enough of what changed has moved. A picture may be taken while one is
-// drawn, so not every one can be explained.
+// watchScrolling runs a program that scrolls, and captures its screen until enough changed
+// macroblocks have moved. A capture may show a picture that is only partly drawn, so not every
+// change must be found.
 func watchScrolling(t *testing.T, program string, args ...string) {
 	t.Helper()
 	const width, height, frames = 960, 640, 150
@@ -99,7 +99,7 @@ func watchScrolling(t *testing.T, program string, args ...string) {
 	}
 }
 
-// run starts a program that ends with the test, with all that it started.
+// run starts a program. At the end of the test, the program and its children are killed.
 func run(t *testing.T, server *testx11.Server, out io.Writer, program string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -113,7 +113,7 @@ func run(t *testing.T, server *testx11.Server, out io.Writer, program string, ar
 		group := -cmd.Process.Pid
 		_ = syscall.Kill(group, syscall.SIGKILL)
 		_ = cmd.Wait()
-		// What it started may still write into the folder that is removed next.
+		// Children may still write into the folder that is removed next.
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for deadline := time.Now().Add(time.Minute); syscall.Kill(group, 0) == nil && time.Now().Before(deadline); {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// pair is two frames in a row, and what changed.
+// pair is two consecutive frames, with the changed macroblocks.
 type pair struct {
 	prev, cur *Frame
 	dirty     *Dirty
@@ -24,7 +24,8 @@ func newPair(before, after *canvas) pair {
 	return p
 }
 
-// movedTo tells whether a macroblock of luma is what was at minus d before.
+// movedTo reports whether the luma of a macroblock equals the luma at minus d in the previous
+// frame.
 func (p pair) movedTo(col, row int, d shift) bool {
 	x, y := col*mbSize-d.dx, row*mbSize-d.dy
 	if x < 0 || y < 0 || x+mbSize > p.cur.YStride || (y+mbSize)*p.cur.YStride > len(p.cur.Y) {
@@ -57,8 +58,7 @@ func (p pair) explained(r image.Rectangle, shifts ...shift) (explained, changed 
 	return explained, changed
 }
 
-// explainedBy counts the changed macroblocks that are what one of the motions
-// says.
+// explainedBy counts the changed macroblocks whose pixels one of the motions gives.
 func (p pair) explainedBy(motions []Motion) (explained, changed int) {
 	for i, b := range p.dirty.Blocks {
 		if b == 0 {
@@ -77,8 +77,8 @@ func (p pair) explainedBy(motions []Motion) (explained, changed int) {
 	return explained, changed
 }
 
-// wantMotions fails unless every region is what it says, and together they
-// explain nearly all that these shifts do.
+// wantMotions checks that every motion explains at least half of the changed macroblocks of its
+// region, and that all motions together explain 95 % of the macroblocks that the shifts explain.
 func (p pair) wantMotions(t *testing.T, motions []Motion, shifts ...shift) {
 	t.Helper()
 	for _, m := range motions {
@@ -116,8 +116,7 @@ func TestScroll(t *testing.T) {
 	}
 }
 
-// TestScrollRepeatedRows scrolls what is mostly empty lines and lines that are
-// the same, with an other line here and there.
+// TestScrollRepeatedRows scrolls text with many empty and equal lines, and few different ones.
 func TestScrollRepeatedRows(t *testing.T) {
 	t.Parallel()
 	before := newCanvas(800, 600)
@@ -136,8 +135,8 @@ func TestScrollRepeatedRows(t *testing.T) {
 	}
 }
 
-// TestScrollRegions moves three regions together, each its own way, and redraws
-// a part of one.
+// TestScrollRegions moves three regions in different directions in one frame, and redraws a part
+// of one region.
 func TestScrollRegions(t *testing.T) {
 	t.Parallel()
 	before := newCanvas(1600, 900)
@@ -171,8 +170,7 @@ func TestScrollRegions(t *testing.T) {
 	}
 }
 
-// TestScrollCorpus looks for what moved in the clips, whose movements are known
-// from how they are made.
+// TestScrollCorpus finds the motions of the clips whose movements are known.
 func TestScrollCorpus(t *testing.T) {
 	t.Parallel()
 	minimum := map[string]int{"terminal": 85, "browser": 85, "two regions": 85, "drag": 55, "photo pan": 75}
@@ -188,8 +186,7 @@ func TestScrollCorpus(t *testing.T) {
 	}
 }
 
-// findAll plays a clip and counts the changed macroblocks that moved as they
-// were said to.
+// findAll plays a clip and counts the changed macroblocks that the found motions give.
 func findAll(t *testing.T, k clip, width, height, frames int) (moved, changed int) {
 	t.Helper()
 	if k.name == "video" {
@@ -212,7 +209,7 @@ func findAll(t *testing.T, k clip, width, height, frames int) (moved, changed in
 	return moved, changed
 }
 
-// TestScrollNothing gives the finder changes in which nothing moved.
+// TestScrollNothing passes changes without motion to the finder.
 func TestScrollNothing(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(21, 0))
@@ -240,15 +237,14 @@ func TestScrollNothing(t *testing.T) {
 		if m := s.Find(p.prev, p.cur, p.dirty); len(m) != 0 {
 			t.Errorf("%s: found %v", name, m)
 		}
-		p.dirty.all() // more than differs may be marked
+		p.dirty.all() // callers may mark macroblocks that do not differ
 		if m := s.Find(p.prev, p.cur, p.dirty); len(m) != 0 {
 			t.Errorf("%s, all marked: found %v", name, m)
 		}
 	}
 }
 
-// TestScrollSizes scrolls at sizes at which little or nothing fits, with one
-// finder.
+// TestScrollSizes scrolls pictures of very small sizes, with one finder.
 func TestScrollSizes(t *testing.T) {
 	t.Parallel()
 	var s ScrollFinder
@@ -267,8 +263,8 @@ func TestScrollSizes(t *testing.T) {
 	}
 }
 
-// TestScrollAfterVideo wants a region that was full of changes for long to be
-// searched again, at the latest after retryEvery frames.
+// TestScrollAfterVideo checks that a region that changed completely for a long time is searched
+// again after at most retryEvery frames.
 func TestScrollAfterVideo(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(23, 0))
@@ -285,7 +281,7 @@ func TestScrollAfterVideo(t *testing.T) {
 	after := cloneCanvas(before)
 	after.move(r, 0, -9)
 	p := newPair(before, after)
-	p.dirty.all() // so that no rest makes it look again
+	p.dirty.all() // an unchanged frame would make the finder search again
 	for n := 1; ; n++ {
 		if motions := s.Find(p.prev, p.cur, p.dirty); len(motions) > 0 {
 			p.wantMotions(t, motions, shift{0, -9})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestKeepsToTheRate plays a video that needs more than there is.
+// TestKeepsToTheRate checks the bit rate of a video that needs more bits than the rate allows.
 func TestKeepsToTheRate(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int{500_000, 2_000_000} {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestComesBack switches between windows and opens a menu: what was there before
-// takes next to nothing to show again.
+// TestComesBack switches between windows and opens a menu. A picture that was shown before takes
+// few bytes to show again.
 func TestComesBack(t *testing.T) {
 	t.Parallel()
 	requireFFmpeg(t)
@@ -33,7 +33,7 @@ func TestComesBack(t *testing.T) {
 		s.convert(c, []image.Rectangle{c.bounds()})
 		out := s.encodeAs(t, EncodeOptions{Dirty: s.dirty, Now: s.now})
 		r.add(s, out, what)
-		rest(t, s, &r)
+		refineAll(t, s, &r)
 		s.dirty.Clear()
 		return len(out.Data)
 	}
