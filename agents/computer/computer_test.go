@@ -21,7 +21,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// corner finds the top left pixel of what is pink.
+// corner finds the top left pink pixel.
 func corner(t *testing.T, m image.Image) image.Point {
 	t.Helper()
 	b := m.Bounds()
@@ -76,7 +76,7 @@ func TestCoordinates(t *testing.T) {
 		}
 		where := a.call("cursor_position", nil)
 		wants(t, where, fmt.Sprintf("[%d, %d]", seen.X, seen.Y))
-		// The corner of a zoomed picture is where it says.
+		// The corner of a zoomed picture is at the position that the result names.
 		near := args{"region": []int{max(seen.X-20, 0), max(seen.Y-20, 0), seen.X + 60, seen.Y + 40}}
 		zoomed := a.must("zoom", near)
 		if wide := zoomed.image.Bounds().Dx(); wide < 79*size.Width/b.Dx() {
@@ -98,7 +98,7 @@ func TestCoordinates(t *testing.T) {
 	}
 }
 
-// TestUse uses a terminal with every sort of action.
+// TestUse uses a terminal with every kind of action.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 1024, Height: 768}})

@@ -19,7 +19,7 @@ import (
 	"github.com/deskhand/deskhand/agents/mockagent"
 )
 
-// limit is how long anything may take that takes no time.
+// limit bounds the wait for anything that is fast.
 const limit = 20 * time.Second
 
 // playVariable makes the test binary the agent, or an MCP server, instead of
@@ -77,7 +77,7 @@ func toolHandler() http.Handler {
 	})
 }
 
-// message is anything that the agent sends.
+// message is a message of the agent.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -205,7 +205,7 @@ func (c *client) send(method, params string) string {
 	return id
 }
 
-// wait reads until the answer to a request, or until stop says so.
+// wait reads until the answer to a request, or until stop returns true.
 func (c *client) wait(id string, stop func(message) bool) message {
 	c.t.Helper()
 	for {
@@ -242,7 +242,7 @@ func (c *client) must(method, params string, result any) {
 	}
 }
 
-// session begins a session whose first prompt is over.
+// session begins a session whose first prompt has ended.
 func (c *client) session(servers string) string {
 	c.t.Helper()
 	var r struct{ SessionID string }
@@ -263,7 +263,7 @@ func (c *client) prompt(id, text string) string {
 	return r.StopReason
 }
 
-// said is the agent's message since the last call.
+// said returns the agent's message since the last call.
 func (c *client) said() string {
 	var b strings.Builder
 	for _, m := range c.seen {

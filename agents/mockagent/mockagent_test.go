@@ -50,7 +50,7 @@ func TestInitialize(t *testing.T) {
 	}
 }
 
-// TestEcho is what sandbox-agent's mock does with everything.
+// TestEcho: the agent echoes unknown messages as sandbox-agent's mock agent does.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	c := startAgent(t, mockagent.Config{})
@@ -140,7 +140,7 @@ func TestPicturesAreReal(t *testing.T) {
 	if m, err := png.Decode(bytes.NewReader(b.Data)); err != nil || m.Bounds().Dx() != 64 {
 		t.Error(err)
 	}
-	// A picture of the client comes back as it is.
+	// A picture of the client is echoed unchanged.
 	c.must("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"image","data":"QUJD","mimeType":"image/png"}]}`, id), new(struct{}))
 	if got := string(c.seen[0].Params.Update.Content); got != `{"type":"image","data":"QUJD","mimeType":"image/png"}` {
 		t.Error(got)

@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/agents/mockagent"
 )
 
-// Files of sessions do not stay for ever, and nothing else in their folder goes.
+// Old files of sessions are deleted, and no other files in their folder.
 func TestOldSessionsGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

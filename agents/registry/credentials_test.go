@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// keyring writes what agents keep of their users, and is their home.
+// keyring writes the credential files of agents to a home, and returns it.
 func keyring(t testing.TB, files map[string]string) string {
 	t.Helper()
 	home := t.TempDir()

@@ -102,7 +102,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// FuzzAnswers feeds what agents may write, in pieces.
+// FuzzAnswers writes possible output of agents in pieces.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"id":0,"result":`+strings.ReplaceAll(optionsAnswer, "\n", "")+"}\n"), 7)
 	f.Add([]byte("\n\n{}\n[1]\n{\"id\":1,\"error\":{\"message\":\"x\"}}"), 1)

@@ -151,8 +151,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestDelete calls the hook before the id is free. A deleted desktop does not start and has
-// no recordings.
+// TestDelete: OnDelete is called before the id is free. A deleted desktop does not start and
+// has no recordings.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	var fake faker
@@ -195,7 +195,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDirectories keeps the directories that a caller chooses. The Fleet chooses the others.
+// TestDirectories: the Fleet keeps the directories that a caller chooses, and chooses the others.
 func TestDirectories(t *testing.T) {
 	t.Parallel()
 	var fake faker
@@ -217,8 +217,8 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// TestReplaceableDirs has directories that programs of another user could replace. Package
-// supervise tests which these are.
+// TestReplaceableDirs: directories that programs of another user could replace are refused.
+// Package supervise tests which directories these are.
 func TestReplaceableDirs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -256,8 +256,8 @@ func TestReplaceableDirs(t *testing.T) {
 	checkReplaceable(t, "Desktop.StateDir", in.Start(t.Context(), StartOptions{Desktop: desktop.Config{StateDir: theirs}}))
 }
 
-// checkReplaceable wants the error of a directory that a user could replace, or none if field
-// is empty.
+// checkReplaceable checks that err is about a replaceable directory in field, or is nil if
+// field is empty.
 func checkReplaceable(t *testing.T, field string, err error) {
 	t.Helper()
 	var bad *InvalidError

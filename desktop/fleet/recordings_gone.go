@@ -16,7 +16,7 @@ const recordingPrefix = "rec_"
 // program. An Instance in Fleet.gone gives access to them until there is a desktop of
 // that id again.
 
-// FindRecorded is like Find. It also finds a desktop that is gone and has recordings,
+// FindRecorded is like Find. It also finds a desktop that no longer exists and has recordings,
 // for Instance.Recordings.
 func (f *Fleet) FindRecorded(id string) (*Instance, error) {
 	if in, err := f.Find(id); err == nil {
@@ -42,7 +42,7 @@ func (f *Fleet) FindRecorded(id string) (*Instance, error) {
 	return found, nil
 }
 
-// Recorded returns the ids of desktops that are gone and have recordings. It neither
+// Recorded returns the ids of desktops that no longer exist and have recordings. It neither
 // claims nor creates the state directory, and returns nil if another program has it.
 func (f *Fleet) Recorded() []string {
 	above, err := f.otherRecordings()

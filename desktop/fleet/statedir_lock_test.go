@@ -13,7 +13,7 @@ import (
 	"github.com/deskhand/deskhand/internal/testlog"
 )
 
-// claimed is a fleet with a state directory, which it must get.
+// claimed returns a fleet that has claimed its state directory.
 func claimed(t *testing.T, cfg Config) (*Fleet, string) {
 	t.Helper()
 	f := openUsual(t, cfg)
@@ -55,7 +55,7 @@ func TestStateDirectoryInUse(t *testing.T) {
 	}
 }
 
-// TestStateDirOfOneThatCloses waits for a fleet that is closing, and says so.
+// TestStateDirOfOneThatCloses: a fleet waits for another fleet that is closing, and logs that.
 func TestStateDirOfOneThatCloses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -67,7 +67,7 @@ func TestReadOnlyHome(t *testing.T) {
 	}
 }
 
-// TestUsualDirectories has no Config.StateDir.
+// TestUsualDirectories opens a fleet without Config.StateDir.
 func TestUsualDirectories(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	base := os.Getenv("XDG_STATE_HOME")
