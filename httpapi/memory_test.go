@@ -45,6 +45,15 @@ func TestAnswerMemory(t *testing.T) {
 	if got := s.get(t, path).want(t, 200).json(t)["text"]; got != text {
 		t.Errorf("the text has %d bytes", len(fmt.Sprint(got)))
 	}
+	// One token does not take the memory of all.
+	s.rest.Answers.SetBounds(1<<40, 1<<40)
+	second := dialServer(t, s)
+	second.send("GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, control)
+	eventually(t, "a second answer waits", func() bool { return s.rest.Answers.Size() >= 2*int64(len(text)) })
+	s.do(t, call{path: path, header: with}).problem(t, 503, "stream_error")
+	_, other := s.token(t, `{"scope":"control"}`)
+	s.do(t, call{path: path, header: bearer(other)}).want(t, 200)
+	second.Close()
 	c.Close()
 	eventually(t, "nothing waits", func() bool { return s.rest.Answers.Size() == 0 })
 	s.do(t, call{path: path, header: with}).want(t, 200)

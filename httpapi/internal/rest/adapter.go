@@ -110,8 +110,8 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 	} else {
 		size = -1 // fasthttp sends it in chunks
 	}
-	a := &heldAnswer{Reader: encode(body), memory: memory, size: int64(cap(body)), granted: r.Limited()}
-	if !memory.take(a.size, a.granted) {
+	a := &heldAnswer{Reader: encode(body), memory: memory, size: int64(cap(body)), guest: r.guest()}
+	if !memory.take(a.size, a.guest) {
 		response.ResetBody()
 		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
 			response.Header.Del(name)
@@ -125,17 +125,25 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 // Limited reports whether the request has a token of a scope other than admin.
 func (r *Request) Limited() bool { return r.Grant != nil && r.Grant.Scope != grants.ScopeAdmin }
 
+// guest returns the token of a request that is Limited, and nil for others.
+func (r *Request) guest() *grants.Grant {
+	if r.Limited() {
+		return r.Grant
+	}
+	return nil
+}
+
 // heldAnswer is an answer that memory counts until fasthttp closes it.
 type heldAnswer struct {
 	io.Reader
-	memory  *bodyMemory
-	size    int64
-	granted bool
+	memory *bodyMemory
+	size   int64
+	guest  *grants.Grant // see bodyMemory.take
 }
 
 // Close implements io.Closer.
 func (a *heldAnswer) Close() error {
-	a.memory.release(a.size, a.granted)
+	a.memory.release(a.size, a.guest)
 	a.size = 0
 	return nil
 }
@@ -229,7 +237,7 @@ func (r *Request) takesJSON() bool {
 // BodyReader returns the request's body for huma, which reads it into memory.
 func (r *Request) BodyReader() io.Reader {
 	r.open()
-	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, granted: r.Limited()}
+	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, guest: r.guest()}
 	size := min(int64(bodyOf(r.Fiber).size), r.op.MaxBodyBytes) // huma reads no more
 	if err := r.buffered.reserve(size); err != nil {
 		return failingReader{err}

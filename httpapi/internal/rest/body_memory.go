@@ -4,12 +4,15 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // Defaults of bodyMemory. The largest body of a route always fits.
 const (
 	bodiesOfAll    = 256 << 20
-	bodiesOfGrants = 64 << 20
+	bodiesOfGuests = 64 << 20
+	bodiesOfGuest  = 40 << 20
 )
 
 // bodyMemory bounds the bodies of requests, or of answers, that are in memory at the
@@ -19,23 +22,32 @@ const (
 // bytes, which the number of connections bounds.
 type bodyMemory struct {
 	all    int64 // bytes of all bodies
-	grants int64 // bytes of the bodies of requests with a grant of a scope other than admin
+	guests int64 // bytes of the bodies of guests, which have a token of a scope other than admin
+	guest  int64 // bytes of the bodies of one guest
 
 	mu         sync.Mutex // guards what follows
 	used       int64
-	usedGrants int64
+	usedGuests int64
+	usedGuest  map[*grants.Grant]int64
 }
 
 // newBodyMemory returns one in which a body of the largest size fits.
 func newBodyMemory(largest int64) *bodyMemory {
-	return &bodyMemory{all: max(bodiesOfAll, largest), grants: max(bodiesOfGrants, largest)}
+	m := &bodyMemory{
+		all: max(bodiesOfAll, largest), guests: max(bodiesOfGuests, largest), guest: bodiesOfGuest,
+		usedGuest: map[*grants.Grant]int64{},
+	}
+	if largest > bodiesOfGuests {
+		m.guest = largest
+	}
+	return m
 }
 
-// SetBounds replaces the bounds of all bodies and of those with a grant.
-func (m *bodyMemory) SetBounds(all, grants int64) {
+// SetBounds replaces the bounds of all bodies and of those of guests.
+func (m *bodyMemory) SetBounds(all, guests int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all, m.grants = all, grants
+	m.all, m.guests = all, guests
 }
 
 // Size returns how many bytes are counted.
@@ -45,27 +57,33 @@ func (m *bodyMemory) Size() int64 {
 	return m.used
 }
 
-// take counts bytes of a body and reports whether they fit.
-func (m *bodyMemory) take(bytes int64, granted bool) bool {
+// take counts bytes of a body and reports whether they fit. guest is nil unless the body is
+// one of a guest.
+func (m *bodyMemory) take(bytes int64, guest *grants.Grant) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.used+bytes > m.all || granted && m.usedGrants+bytes > m.grants {
+	if m.used+bytes > m.all || guest != nil && (m.usedGuests+bytes > m.guests || m.usedGuest[guest]+bytes > m.guest) {
 		return false
 	}
-	m.used += bytes
-	if granted {
-		m.usedGrants += bytes
-	}
+	m.add(bytes, guest)
 	return true
 }
 
 // release stops counting bytes that take has counted.
-func (m *bodyMemory) release(bytes int64, granted bool) {
+func (m *bodyMemory) release(bytes int64, guest *grants.Grant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.used -= bytes
-	if granted {
-		m.usedGrants -= bytes
+	m.add(-bytes, guest)
+}
+
+func (m *bodyMemory) add(bytes int64, guest *grants.Grant) {
+	m.used += bytes
+	if guest == nil {
+		return
+	}
+	m.usedGuests += bytes
+	if m.usedGuest[guest] += bytes; m.usedGuest[guest] == 0 {
+		delete(m.usedGuest, guest)
 	}
 }
 
@@ -75,11 +93,11 @@ var errBodiesFull = errors.New("too many request bodies are in memory")
 // buffered is the body of a request on its way into memory.
 type buffered struct {
 	io.Reader
-	memory  *bodyMemory
-	granted bool
-	read    int64
-	held    int64 // bytes that memory counts
-	full    bool  // errBodiesFull was returned
+	memory *bodyMemory
+	guest  *grants.Grant // see bodyMemory.take
+	read   int64
+	held   int64 // bytes that memory counts
+	full   bool  // errBodiesFull was returned
 }
 
 // reserve counts a body of so many bytes.
@@ -87,7 +105,7 @@ func (b *buffered) reserve(size int64) error {
 	if size <= max(Prefetch, b.held) {
 		return nil
 	}
-	if !b.memory.take(size-b.held, b.granted) {
+	if !b.memory.take(size-b.held, b.guest) {
 		b.full = true
 		return errBodiesFull
 	}
@@ -108,6 +126,6 @@ func (b *buffered) Read(p []byte) (int, error) {
 // release stops counting the body. The caller must not use the body afterwards.
 func (b *buffered) release() {
 	if b != nil {
-		b.memory.release(b.held, b.granted)
+		b.memory.release(b.held, b.guest)
 	}
 }

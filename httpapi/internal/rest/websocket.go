@@ -11,6 +11,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
 	"github.com/valyala/fasthttp"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // Deadlines of WebSockets.
@@ -35,7 +37,7 @@ type Socket struct {
 	write sync.Mutex
 
 	memory  *bodyMemory               // counts messages
-	granted bool                      // the token is of a scope other than admin
+	guest   *grants.Grant             // see bodyMemory.take
 	message *buffered                 // what receive returned last
 	last    atomic.Pointer[time.Time] // when receive ends; nil: not yet known
 }
@@ -88,7 +90,7 @@ type SocketOutput struct {
 func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, *Socket)) {
 	rc := RequestOf(ctx).Fiber.Context()
 	e := a.EntryOf(rc)
-	under, g, granted := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).Limited()
+	under, g, guest := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).guest()
 	up := websocket.FastHTTPUpgrader{
 		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
@@ -104,7 +106,7 @@ func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, 
 		}
 		defer end()
 		defer g.Hold(under)()
-		ws := &Socket{conn: conn, Under: under, memory: a.Bodies, granted: granted}
+		ws := &Socket{conn: conn, Under: under, memory: a.Bodies, guest: guest}
 		defer func() { ws.message.release() }()
 		conn.SetReadLimit(most)
 		ws.run(e.Ending, serve)
@@ -190,7 +192,7 @@ func (ws *Socket) Receive() (kind int, data []byte, err error) {
 	}
 	ws.readUntil(time.Now().Add(messageTime))
 	defer ws.readUntil(time.Time{})
-	ws.message = &buffered{Reader: r, memory: ws.memory, granted: ws.granted}
+	ws.message = &buffered{Reader: r, memory: ws.memory, guest: ws.guest}
 	data, err = io.ReadAll(ws.message)
 	if ws.message.full {
 		ws.End(websocket.CloseTryAgainLater)
