@@ -29,7 +29,7 @@ type questionTable struct {
 	log    *slog.Logger
 }
 
-// These bound open questions. The questions of an agent may have maxBytes together, and those of
+// Bounds of open questions. The questions of an agent may have maxBytes together, and the questions of
 // all agents maxAllQuestions. An agent always has room for freeQuestions, so that no other agent
 // can take all of it.
 const (

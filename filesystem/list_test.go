@@ -128,7 +128,7 @@ func TestListPages(t *testing.T) {
 				}
 			}
 		}
-		// A page begins after an entry that was removed, or that is no longer a directory.
+		// A page begins after an entry that was removed, or that has become a file.
 		must(t, os.RemoveAll(filepath.Join(dir, "a/b")))
 		put(t, filepath.Join(dir, "a/b"), "a file now")
 		must(t, os.RemoveAll(filepath.Join(dir, "c")))

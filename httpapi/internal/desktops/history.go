@@ -32,13 +32,13 @@ func viewOf(g *grants.Grant, info recording.Info) recordingView {
 	return recordingHidden
 }
 
-// recordingFilter selects the events about recordings that a token is told.
+// recordingFilter selects the events about recordings that the holder of a token gets.
 type recordingFilter struct {
 	grant  *grants.Grant
 	listed map[string]bool // ids of recordings whose description the client may have
 }
 
-// newRecordingFilter returns the filter of a token. active are the recordings that go on.
+// newRecordingFilter returns the filter of a token. active are the running recordings.
 func newRecordingFilter(g *grants.Grant, active []recording.Info) *recordingFilter {
 	f := &recordingFilter{grant: g, listed: map[string]bool{}}
 	for _, info := range active {
@@ -47,8 +47,8 @@ func newRecordingFilter(g *grants.Grant, active []recording.Info) *recordingFilt
 	return f
 }
 
-// filter returns what the token is told of an event: nil for nothing. When a recording
-// is hidden that was listed, the client is told once that it is deleted.
+// filter returns the event for the token's holder, or nil. When a listed recording
+// becomes hidden, filter returns one event that says that it is deleted.
 func (f *recordingFilter) filter(e *recordingEvent) *recordingEvent {
 	id := e.info.ID
 	switch viewOf(f.grant, e.info) {

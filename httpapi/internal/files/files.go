@@ -38,7 +38,7 @@ func (a *area) in(q RootQuery) (*filesystem.FS, error) {
 	return a.files.In(q.Root)
 }
 
-// FileFacts are what is told of every file.
+// FileFacts are the members that every file has.
 type FileFacts struct {
 	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"Everything other than a directory is a file"`
 	Size      int64           `json:"size"`

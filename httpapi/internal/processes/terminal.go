@@ -165,7 +165,7 @@ func sendOutput(ws *rest.Socket, buf []byte, entries []process.Entry) error {
 // errLeave says that the client wants no more.
 var errLeave = errors.New("the client closes the terminal")
 
-// takeFrame does what a client asks for. What is wrong with it is told to the
+// takeFrame handles a message of the client. It reports a bad message to the
 // client; an error ends the connection.
 func takeFrame(ctx context.Context, ws *rest.Socket, p *process.Process, kind int, data []byte) error {
 	complain := func(message string) error { return ws.SendJSON(ErrorFrame{message, "error"}) }

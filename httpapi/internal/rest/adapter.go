@@ -71,7 +71,7 @@ type Request struct {
 
 var _ huma.Context = (*Request)(nil)
 
-// RequestOf is the request behind a context of huma's.
+// RequestOf returns the request behind a context of huma.
 func RequestOf(ctx huma.Context) *Request {
 	for {
 		switch c := ctx.(type) {
@@ -93,7 +93,7 @@ func RequestIn(ctx context.Context) *Request {
 	return r
 }
 
-// holdAnswer counts a large answer until it is written: a client can take it as slowly as
+// holdAnswer counts a large answer until it is written, because a client can read it as slowly as
 // it likes. It returns a Problem if there is no memory for the answer.
 func (r *Request) holdAnswer(memory *bodyMemory) error {
 	response := r.Fiber.Response()
@@ -194,7 +194,7 @@ func (r *Request) URL() url.URL {
 // Param returns a parameter of the path, decoded.
 func (r *Request) Param(name string) string { return param(r.Fiber, name) }
 
-// param is a path parameter, decoded.
+// param returns a path parameter, decoded.
 func param(c *fiber.Ctx, name string) string {
 	raw := c.Params(name)
 	if v, err := url.PathUnescape(raw); err == nil {
@@ -206,8 +206,8 @@ func param(c *fiber.Ctx, name string) string {
 // Query returns the first parameter of the query with that name.
 func (r *Request) Query(name string) string { return r.Fiber.Query(name) }
 
-// Header returns a request header. A JSON operation's empty body counts as {},
-// and a body without a type as one of the wrong type: browsers send such ones
+// Header returns a request header. For a JSON operation, an empty body counts as {},
+// and a body without a type as one of the wrong type: browsers send such bodies
 // across sites without asking.
 func (r *Request) Header(name string) string {
 	v := r.Fiber.Get(name)
@@ -245,7 +245,7 @@ func (r *Request) BodyReader() io.Reader {
 	return r.buffered
 }
 
-// open looks whether there is a body at all.
+// open reports whether there is a body.
 func (r *Request) open() {
 	if r.opened != nil {
 		return
@@ -296,7 +296,7 @@ func (r *Request) AppendHeader(name, value string) { r.Fiber.Response().Header.A
 // SetHeader sets a header of the answer.
 func (r *Request) SetHeader(name, value string) { r.Fiber.Set(name, value) }
 
-// BodyWriter returns what writes the body of the answer.
+// BodyWriter returns a writer of the answer's body.
 func (r *Request) BodyWriter() io.Writer { return r.Fiber.Context() }
 
 // Send answers with a body that is not copied; it must not change any more.
@@ -386,8 +386,8 @@ func (p pieceWriter) Write(b []byte) (n int, err error) {
 // slowClient is how long a client may take to accept what was written to it.
 const slowClient = 30 * time.Second
 
-// WhileWanted is a context that ends when the client has gone or the server
-// ends. stop ends it, too, and waits for what watches them.
+// WhileWanted returns a context that ends when the client disconnects or the server
+// closes. stop ends it, too, and waits for its goroutine.
 func WhileWanted(gone, ending <-chan struct{}) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
-// The security schemes of the OpenAPI document. An operation names those by
-// which it lets clients in; one that names none is open.
+// The security schemes of the OpenAPI document. An operation names the schemes by
+// which clients can authenticate. An operation without a scheme is open.
 const (
 	bearerScheme = "bearer"
 	QueryScheme  = "accessToken"
@@ -89,8 +89,8 @@ func (r *refusals) take(now time.Time) (skipped int, due bool) {
 	return skipped, true
 }
 
-// logRefusal logs a request without a valid token, but nothing in which the token may
-// be.
+// logRefusal logs a request without a valid token. It leaves out every part that may hold a
+// token.
 func (a access) logRefusal(r *Request) {
 	skipped, due := a.refusals.take(time.Now())
 	if !due {
@@ -121,12 +121,12 @@ func (r *Request) endWith(g *grants.Grant) (stop func()) {
 	return func() { end() }
 }
 
-// TokenOver is the answer to a request whose token ends before it is done.
+// TokenOver returns the problem for a request whose token ended before its answer.
 func TokenOver() *Problem {
 	return tokenInvalid.Problem("token invalid").With("details", map[string]any{"message": "the token has expired or was revoked"})
 }
 
-// admits says whether a request has a token that is good for anything. The grant
+// admits reports whether a request has a valid token. The grant
 // is nil for the server's own.
 func (a access) admits(r *Request) (*grants.Grant, bool) {
 	token, ok := strings.CutPrefix(r.Fiber.Get(fiber.HeaderAuthorization), "Bearer ")
@@ -190,7 +190,7 @@ func scopeOf(op *huma.Operation) grants.Scope {
 	return s
 }
 
-// rightToken compares in a time that tells nothing about the token.
+// rightToken compares in constant time.
 func (a access) rightToken(token string) bool {
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(a.cfg.Token))
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1

@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// body is a request's body, which remembers whether its end was seen. After an
-// error it gives nothing more: what follows may be anything.
+// body is a request's body. It records whether its end was read. After an
+// error it returns no more data, because what follows may not be the body.
 type body struct {
 	r     io.Reader
 	size  int // in bytes, or chunked
@@ -49,7 +49,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 type bodyKey struct{}
 
-// bodyOf is the body of a request, the same at every call.
+// bodyOf returns the body of a request, the same at every call.
 func bodyOf(c *fiber.Ctx) *body {
 	if b, ok := c.Locals(bodyKey{}).(*body); ok {
 		return b
@@ -66,14 +66,14 @@ func bodyOf(c *fiber.Ctx) *body {
 	return b
 }
 
-// How much of an unread body is discarded to keep the connection, and for how long.
+// Limits of the unread body that is discarded to keep the connection.
 const (
 	DrainMost = 8 << 20
 	drainTime = 2 * time.Second
 )
 
-// finishBody reads what a handler left of the body. What then is still left
-// would be taken for the connection's next request: the connection is closed.
+// finishBody reads the rest of the body after the handler. If the rest is too large, it
+// closes the connection, which would take the rest for the next request.
 func (a *API) finishBody(c *fiber.Ctx) {
 	rc := c.Context()
 	if rc.RequestBodyStream() == nil {
@@ -99,8 +99,8 @@ const lingerTime = 5 * time.Second
 
 // linger answers while the client is still sending, and closes the connection.
 // To close it immediately would have the client's system throw the answer away with
-// the connection (RFC 9112, section 9.6), so what still comes is read for a
-// while. fasthttp does not do that, and so does not get to send the answer.
+// the connection (RFC 9112, section 9.6), so linger reads and discards for a
+// while. fasthttp does not do that, so linger sends the answer itself.
 func (a *API) linger(rc *fasthttp.RequestCtx) {
 	rc.SetConnectionClose()
 	if rc.Response.IsBodyStream() || rc.Hijacked() {
@@ -146,5 +146,5 @@ func ambiguous(c *fiber.Ctx) bool {
 	return h.ContentLength() == chunked && bytes.Contains(bytes.ToLower(h.RawHeaders()), []byte("content-length"))
 }
 
-// chunked is what fasthttp has for a length in place of a number.
+// chunked is fasthttp's length of a chunked body.
 const chunked = -1

@@ -31,7 +31,7 @@ type bodyMemory struct {
 	usedGuest  map[*grants.Grant]int64
 }
 
-// newBodyMemory returns one in which a body of the largest size fits.
+// newBodyMemory returns a bodyMemory in which a body of the largest size fits.
 func newBodyMemory(largest int64) *bodyMemory {
 	m := &bodyMemory{
 		all: max(bodiesOfAll, largest), guests: max(bodiesOfGuests, largest), guest: bodiesOfGuest,
@@ -43,7 +43,7 @@ func newBodyMemory(largest int64) *bodyMemory {
 	return m
 }
 
-// SetBounds replaces the bounds of all bodies and of those of guests.
+// SetBounds replaces the bounds of all bodies and of the bodies of guests.
 func (m *bodyMemory) SetBounds(all, guests int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -81,7 +81,7 @@ func (c *Config) setConnectionLimits() error {
 	return nil
 }
 
-// addressOf returns what identifies a client: an IPv4 address or an IPv6 network
+// addressOf returns the identity of a client: an IPv4 address or an IPv6 network
 // of 64 bits, which usually belongs to one client.
 func addressOf(conn net.Conn) netip.Prefix {
 	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)

@@ -38,8 +38,8 @@ func (c *conns) track(conn net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// closeAll ends every connection. Handlers that still run find theirs closed;
-// none is closed when there is no such handler any more.
+// closeAll closes every connection, also while its handler runs.
+// The channel none is closed after the last handler has returned.
 func (c *conns) closeAll() (none <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

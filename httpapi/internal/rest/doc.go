@@ -1,4 +1,4 @@
-// Package rest is the HTTP layer below the routes of package httpapi: it knows nothing of
+// Package rest is the HTTP layer below the routes of package httpapi. It does not depend on
 // desktops, processes or agents.
 //
 // # Routes

@@ -13,8 +13,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// documentConfig sets huma up: none of its own pages, unknown members allowed, null
-// as good as absent.
+// documentConfig configures huma: no pages of its own, unknown members allowed, null
+// treated as absent.
 func documentConfig(c Config) huma.Config {
 	jsonFormat := huma.Format{
 		Marshal: func(w io.Writer, v any) error {
@@ -72,7 +72,7 @@ func (a *API) describeProblems(op *huma.Operation, statuses []int) {
 	op.Responses["default"] = &huma.Response{Description: "Any other error", Content: content}
 }
 
-// FinishDocument documents what huma does not see, once all operations are
+// FinishDocument documents the parts that huma does not see, after all operations are
 // registered.
 func (a *API) FinishDocument() {
 	doc := a.Huma.OpenAPI()
@@ -87,7 +87,7 @@ func (a *API) FinishDocument() {
 	}
 }
 
-// dropAnswers lets go of the descriptions of answers, which only the document
+// dropAnswers frees the descriptions of answers, which only the document
 // needs.
 func (a *API) dropAnswers() {
 	for _, item := range a.Huma.OpenAPI().Paths {
@@ -129,7 +129,7 @@ func finishOperation(schemas huma.Registry, params map[string]*huma.Param, path 
 	}
 }
 
-// acceptsEmpty says whether a body may be left out, which counts as {}.
+// acceptsEmpty reports whether a body may be left out, which counts as {}.
 func acceptsEmpty(schemas huma.Registry, body *huma.RequestBody) bool {
 	media := body.Content[fiber.MIMEApplicationJSON]
 	if media == nil || media.Schema == nil {

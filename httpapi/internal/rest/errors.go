@@ -26,7 +26,7 @@ func DiskFull(text string) *Problem {
 		With("details", map[string]any{"message": text})
 }
 
-// Sentence is an error's text as the start of a detail.
+// Sentence returns an error's text as the start of a detail.
 func Sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]
@@ -83,8 +83,8 @@ func (a *API) answerMalformed(rc *fasthttp.RequestCtx, err error) {
 	answerRaw(rc, p)
 }
 
-// answerRaw answers what does not reach fiber, and ends the connection: what
-// follows on it may not be a request.
+// answerRaw answers a request that does not reach fiber, and closes the connection:
+// the following bytes may not be a request.
 func answerRaw(rc *fasthttp.RequestCtx, p *Problem) {
 	text, err := MarshalJSON(p)
 	if err != nil {
@@ -97,7 +97,7 @@ func answerRaw(rc *fasthttp.RequestCtx, p *Problem) {
 	rc.SetConnectionClose()
 }
 
-// asProblem turns what huma has to say about a request into a Problem.
+// asProblem returns the Problem for an error that huma found in a request.
 func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	model, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -134,7 +134,7 @@ func TooLarge(most int64) *Problem {
 	return PayloadTooLarge.Problem(fmt.Sprintf("invalid request: the body must have at most %d bytes", most))
 }
 
-// Rejected tells which parts of a request were not accepted. What they held is
+// Rejected returns the problem that names the rejected parts of a request. Their content is
 // left out: it may be secret, and the client knows it.
 func Rejected(k Kind, errs []*huma.ErrorDetail) *Problem {
 	var texts []string
@@ -159,7 +159,7 @@ func Rejected(k Kind, errs []*huma.ErrorDetail) *Problem {
 	return k.Problem("invalid request: "+strings.Join(texts, "; ")).With("errors", list)
 }
 
-// force makes p's status the one that is sent.
+// force makes the adapter send p's status.
 func force(ctx huma.Context, p *Problem) *Problem {
 	RequestOf(ctx).forced = p.Status
 	return p
@@ -175,10 +175,10 @@ func IsAny(err error, kinds ...error) bool {
 	return false
 }
 
-// ConflictOf is a conflict, as the reference words it.
+// ConflictOf returns a conflict in the words of the reference.
 func ConflictOf(message string) *Problem {
 	return Conflict.Message(message)
 }
 
-// StreamError is what the reference answers when the operating system refuses.
+// StreamError is the reference's problem for a failed call of the operating system.
 var StreamError = Kind{"stream_error", "Stream Error", http.StatusBadGateway}

@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// OneLine keeps a message from ending an event early.
+// OneLine replaces line breaks in a message, which would end an event early.
 func OneLine(b []byte) []byte {
 	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
 		return b
@@ -37,7 +37,7 @@ func (out *EventsOutput) Discard() {
 	}
 }
 
-// Heartbeat is how often an event stream that has nothing to tell says so, for
+// Heartbeat is the time between heartbeats of an event stream without events, for
 // proxies that end silent connections.
 const Heartbeat = 15 * time.Second
 

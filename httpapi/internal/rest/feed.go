@@ -15,7 +15,7 @@ import (
 // Feed is the source of an event stream that is read batch by batch, at the pace of the
 // client.
 type Feed[B any] struct {
-	// Open, if set, is called before the client is told that it is connected. Its problem is
+	// Open, if set, is called before the answer begins. Its problem is
 	// the answer instead of the events.
 	Open func() *Problem
 

@@ -18,8 +18,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Conditions are the headers by which a client asks for a part of a file, or for
-// one that it does not have (RFC 9110, sections 13 and 14).
+// Conditions are the headers by which a client requests a part of a file, or
+// a file only if it has changed (RFC 9110, sections 13 and 14).
 type Conditions struct {
 	Range             string `header:"Range" doc:"One range of bytes: bytes=0-99, bytes=100-, bytes=-100. Several are answered with the whole file"`
 	IfRange           string `header:"If-Range" doc:"An entity tag or time: the whole file is sent when it is another one by now"`
@@ -90,8 +90,8 @@ func (a *API) SendFile(out *FileOutput, f source, size int64, modified time.Time
 	return out, nil
 }
 
-// cut is the part of a file of that size that a Range header asks for. It makes
-// the answer one of a part, unless the header is to be ignored.
+// cut returns the part of a file of that size that a Range header requests. It makes
+// the answer a partial one, unless the header is to be ignored.
 func (out *FileOutput) cut(header string, size int64) (byteRange, error) {
 	part, understood, satisfiable := parseRange(header, size)
 	switch {
@@ -106,13 +106,13 @@ func (out *FileOutput) cut(header string, size int64) (byteRange, error) {
 	return part, nil
 }
 
-// Attachment has a browser save something under a name (RFC 6266).
+// Attachment returns the Content-Disposition by which a browser saves a file under a name (RFC 6266).
 func Attachment(name string) string {
 	return mime.FormatMediaType("attachment", map[string]string{"filename": strings.ToValidUTF8(name, "\uFFFD")})
 }
 
-// condition decides by the conditions of a request, in the order of RFC 9110,
-// section 13.2.2: the status of the answer, or zero to go on.
+// condition evaluates the conditions of a request in the order of RFC 9110,
+// section 13.2.2. It returns the status of the answer, or zero if the file is sent.
 func (c *Conditions) condition(tag string, modified time.Time) int {
 	modified = modified.Truncate(time.Second) // all that HTTP can say
 	switch {
@@ -138,7 +138,7 @@ func (c *Conditions) condition(tag string, modified time.Time) int {
 	return 0
 }
 
-// listsTag says whether an entity tag is in a list of them, or the list is *.
+// listsTag reports whether an entity tag is in a list of tags, or the list is *.
 // Weak ones count only when weak is set.
 func listsTag(list, tag string, weak bool) bool {
 	for one := range strings.SplitSeq(list, ",") {
@@ -153,7 +153,7 @@ func listsTag(list, tag string, weak bool) bool {
 	return false
 }
 
-// current says whether a range is still wanted (RFC 9110, section 13.1.5).
+// current reports whether a range applies to the present file (RFC 9110, section 13.1.5).
 func (c *Conditions) current(tag string, modified time.Time) bool {
 	if c.IfRange == "" || c.IfRange == tag {
 		return true
@@ -166,7 +166,7 @@ func (c *Conditions) current(tag string, modified time.Time) bool {
 type byteRange struct{ from, length int64 }
 
 // parseRange reads a Range header with one range of bytes (RFC 9110, section
-// 14.1.2). What is not understood, as several ranges are not, is to be ignored.
+// 14.1.2). It does not understand other headers, such as several ranges, which are ignored.
 func parseRange(header string, size int64) (r byteRange, understood, satisfiable bool) {
 	unit, set, _ := strings.Cut(header, "=")
 	first, last, found := strings.Cut(strings.TrimSpace(set), "-")
@@ -196,7 +196,7 @@ func parseRange(header string, size int64) (r byteRange, understood, satisfiable
 	return byteRange{from, to - from + 1}, true, from < size
 }
 
-// digits reads a number, which counts as the largest one when it is too large.
+// digits parses a number. A number that is too large becomes the largest one.
 func digits(text string) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -205,8 +205,8 @@ func digits(text string) (int64, bool) {
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// download is a part of a file on its way to a client, which may take any time
-// for it as long as it moves.
+// download sends a part of a file to a client. It may take any time
+// as long as the client keeps reading.
 type download struct {
 	file     source
 	conn     net.Conn
@@ -291,5 +291,5 @@ func (d *download) sendDirectly(out *bufio.Writer, file *os.File) (sent int64, e
 func (d *download) allow() { _ = d.conn.SetWriteDeadline(time.Now().Add(d.patience)) }
 
 // shrunk is the error for a file that has become shorter since its size was
-// told. The connection is closed then, so that the client knows.
+// sent. The connection is closed then, so that the client sees the error.
 func shrunk(err error) error { return fmt.Errorf("file became shorter while it was sent: %w", err) }

@@ -20,5 +20,5 @@ func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 // Receiver is what huma parses the parameter into.
 func (o *Optional[T]) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
 
-// OnParamSet is told by huma whether the parameter was given.
+// OnParamSet records whether the parameter was given. huma calls it.
 func (o *Optional[T]) OnParamSet(isSet bool, _ any) { o.Set = isSet }

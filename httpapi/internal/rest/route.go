@@ -167,7 +167,7 @@ func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error
 // discarder is an answer that uses files or places until it is sent or discarded.
 type discarder interface{ Discard() }
 
-// Fail is the problem that an error is, logged when the client is not told all.
+// Fail returns the problem for an error. It logs an error whose text the client does not get.
 func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
 	other := r.Other
 	if other.Code == "" {

@@ -52,8 +52,8 @@ type sockets struct {
 	open sync.WaitGroup
 }
 
-// begin counts one more, unless they have to end. end must be called when its
-// time is over.
+// begin counts a WebSocket, unless all have to end. The caller must call end when its
+// connection ends.
 func (s *sockets) begin(conn net.Conn) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +68,8 @@ func (s *sockets) begin(conn net.Conn) (end func(), ok bool) {
 	}, true
 }
 
-// wait lets no more begin, and returns when all have ended. It does not end
-// them: that is told by entry.ending.
+// wait refuses further WebSockets, and returns when all have ended. It does not end
+// them: they end when entry.ending is closed.
 func (s *sockets) wait() {
 	s.mu.Lock()
 	s.over = true
@@ -145,13 +145,13 @@ func (ws *Socket) ping() {
 	}
 }
 
-// End says goodbye, if there is a way to, and ends the connection.
+// End sends a close frame if it can, and closes the connection.
 func (ws *Socket) End(code int) {
 	_ = ws.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(100*time.Millisecond))
 	_ = ws.Under.Close()
 }
 
-// Send sends one message. After an error the connection is of no more use.
+// Send sends one message. After an error the connection cannot be used.
 func (ws *Socket) Send(kind int, data []byte) error {
 	return ws.SendWithin(stalledSocket, kind, data)
 }
