@@ -70,7 +70,7 @@ func openFolders(cfg Config, state *fleet.StateDir) (*folders.Store, error) {
 func (s *Server) newAgentHost() *agenthost.Host {
 	return agenthost.New(agenthost.Config{
 		Logger: s.log,
-		Open: func(ctx context.Context, grown func(stream string, before, last int64)) (*eventlog.Log, error) {
+		Open: func(ctx context.Context, onAppend func(stream string, before, last int64)) (*eventlog.Log, error) {
 			state, err := s.fleet.StateDir().Claim()
 			if err != nil {
 				return nil, asProblem(err)
@@ -78,9 +78,9 @@ func (s *Server) newAgentHost() *agenthost.Host {
 			cfg := s.cfg.EventLog
 			cfg.DSN = cmp.Or(cfg.DSN, filepath.Join(agentDir(state), "events.db"))
 			cfg.Logger = cmp.Or(cfg.Logger, s.log)
-			cfg.Grown = func(stream string, before, last int64) {
-				grown(stream, before, last)
-				if also := s.cfg.EventLog.Grown; also != nil {
+			cfg.OnAppend = func(stream string, before, last int64) {
+				onAppend(stream, before, last)
+				if also := s.cfg.EventLog.OnAppend; also != nil {
 					also(stream, before, last)
 				}
 			}

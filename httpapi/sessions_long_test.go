@@ -8,11 +8,11 @@ import (
 )
 
 // TestEventsOfALongSession are made before a client reads them, and the embedder's
-// Grown is called as well.
+// OnAppend is called as well.
 func TestEventsOfALongSession(t *testing.T) {
 	t.Parallel()
 	told := make(chan int64, 100)
-	s := serve(t, Config{EventLog: eventlog.Config{Grown: func(stream string, before, last int64) {
+	s := serve(t, Config{EventLog: eventlog.Config{OnAppend: func(stream string, before, last int64) {
 		if stream == agents.SessionStream("long") {
 			told <- last - before
 		}

@@ -407,7 +407,7 @@ func TestTimelineOfSegments(t *testing.T) {
 			case e.At.Duration() > info.Duration+100*time.Millisecond:
 				t.Errorf("%s at %v of a segment of %v", e.Type, e.At.Duration(), info.Duration)
 			case e.Type == desktop.EventGap:
-				t.Errorf("a gap of %d", e.Missed)
+				t.Errorf("a gap of %d", e.Dropped)
 			case isAction("move")(e):
 				at = append(at, e.Action.At.Y*640+e.Action.At.X)
 			case e.Marker != nil:

@@ -390,13 +390,13 @@ func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 		}
 		return outcome{text: fmt.Sprintf("Waited %v s.", seconds), acted: true}, s.pause(ctx, seconds)
 	}
-	shot, err := s.takeScreenshot(ctx, 500*time.Millisecond, 10*time.Second)
+	screenshot, err := s.takeScreenshot(ctx, 500*time.Millisecond, 10*time.Second)
 	if err != nil {
 		return outcome{}, err
 	}
-	done := outcome{text: "The screen is still. " + describe(shot), picture: shot}
-	if !shot.Settled {
-		done.text = "Waited 10 s, and the screen is still changing. " + describe(shot)
+	done := outcome{text: "The screen is still. " + describe(screenshot), picture: screenshot}
+	if !screenshot.Settled {
+		done.text = "Waited 10 s, and the screen is still changing. " + describe(screenshot)
 	}
 	if in.Screenshot != nil && !*in.Screenshot {
 		done.picture = nil

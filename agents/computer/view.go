@@ -25,13 +25,13 @@ type outcome struct {
 func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.CallToolResult, error) {
 	text := done.text
 	if done.picture == nil && done.acted && (in.Screenshot == nil || *in.Screenshot) {
-		shot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
+		screenshot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
 		if err != nil {
 			// The action has had its effect. After an error the model would repeat it.
 			text += " It was done, but no screenshot could be taken: " + explain(err)
 		} else {
-			done.picture = shot
-			text += " " + describe(shot)
+			done.picture = screenshot
+			text += " " + describe(screenshot)
 		}
 	}
 	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
@@ -45,9 +45,9 @@ func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.Call
 }
 
 // describe returns a screenshot's description for the model.
-func describe(shot *desktop.Screenshot) string {
-	text := fmt.Sprintf("The screenshot is %dx%d pixels.", shot.Size.Width, shot.Size.Height)
-	if !shot.Settled {
+func describe(screenshot *desktop.Screenshot) string {
+	text := fmt.Sprintf("The screenshot is %dx%d pixels.", screenshot.Size.Width, screenshot.Size.Height)
+	if !screenshot.Settled {
 		text += " The screen was still changing when it was taken."
 	}
 	return text
@@ -88,19 +88,19 @@ func (s *Server) takeScreenshot(ctx context.Context, settle, timeout time.Durati
 }
 
 // encode takes a picture as PNG, or as JPEG if the PNG is larger than MaxBytes.
-func (s *Server) encode(ctx context.Context, shot desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
+func (s *Server) encode(ctx context.Context, o desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
 	settled := true
 	if s.cfg.MaxBytes > 0 {
-		shot.Format = desktop.PNG
-		pic, err := s.desk.Screenshot(ctx, shot)
+		o.Format = desktop.PNG
+		pic, err := s.desk.Screenshot(ctx, o)
 		if err != nil || len(pic.Data) <= s.cfg.MaxBytes {
 			return pic, err
 		}
 		settled = pic.Settled
-		shot.Settle, shot.SettleTimeout = 0, 0
+		o.Settle, o.SettleTimeout = 0, 0
 	}
-	shot.Format, shot.Quality = desktop.JPEG, jpegQuality
-	pic, err := s.desk.Screenshot(ctx, shot)
+	o.Format, o.Quality = desktop.JPEG, jpegQuality
+	pic, err := s.desk.Screenshot(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +153,11 @@ func inPicture(p desktop.Point, in desktop.Observation) desktop.Point {
 }
 
 func (s *Server) screenshot(ctx context.Context, _ *input) (outcome, error) {
-	shot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
+	screenshot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
 	if err != nil {
 		return outcome{}, err
 	}
-	return outcome{text: describe(shot), picture: shot}, nil
+	return outcome{text: describe(screenshot), picture: screenshot}, nil
 }
 
 // zoom shows a part of the screen at full resolution.

@@ -43,10 +43,10 @@ type Config struct {
 	// of all streams together, for followers. Zero: 64 MiB.
 	Memory int
 
-	// Grown is called after each commit for each stream that this opening of the log has
+	// OnAppend is called after each commit for each stream that this opening of the log has
 	// appended to, with the sequences of the stream's last event before the commit and
 	// now. All commits wait for it: it must be quick and must not call the log. Nil: none.
-	Grown func(stream string, before, last int64)
+	OnAppend func(stream string, before, last int64)
 
 	// Logger gets errors that no call returns, such as a lost connection or a retention
 	// that failed. Nil: they are not logged.

@@ -107,14 +107,14 @@ func TestRetentionOfMany(t *testing.T) {
 	}
 }
 
-// TestGrown: Config.Grown gets each stream that was appended to, with both positions.
-func TestGrown(t *testing.T) {
+// TestOnAppend: Config.OnAppend gets each stream that was appended to, with both positions.
+func TestOnAppend(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			l := open(t, eventlog.Config{DSN: dsn(t), Grown: func(stream string, before, last int64) {
+			l := open(t, eventlog.Config{DSN: dsn(t), OnAppend: func(stream string, before, last int64) {
 				calls = append(calls, fmt.Sprint(stream, " ", before, " ", last))
 			}})
 			put(t, l, "s", "a", "b")

@@ -330,7 +330,7 @@ func (g *group) publish() {
 		p := g.positions[name]
 		g.log.streams.publish(name, p.id, p.before, events)
 		g.log.retainer.onAppend(name)
-		if f := g.log.cfg.Grown; f != nil {
+		if f := g.log.cfg.OnAppend; f != nil {
 			f(name, p.before, p.last)
 		}
 	}

@@ -70,7 +70,7 @@ func (p *Projector) Session(id string) *Projection {
 
 // OnAppend makes the events of a session in the background each time that its stream has
 // grown by 2048 entries, so that the first reader of a long history does not wait for all of
-// it. OnAppend does not block. Call it from [eventlog.Config].Grown.
+// it. OnAppend does not block. Call it from [eventlog.Config].OnAppend.
 func (p *Projector) OnAppend(stream string, before, last int64) {
 	session, ok := strings.CutPrefix(stream, agents.SessionStream(""))
 	if !ok || before/appendsBetween == last/appendsBetween {

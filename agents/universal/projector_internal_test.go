@@ -25,7 +25,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func TestLongSessionsAreMadeAhead(t *testing.T) {
 	t.Parallel()
 	var p atomic.Pointer[Projector]
-	log := openLog(t, eventlog.Config{Grown: func(stream string, before, last int64) {
+	log := openLog(t, eventlog.Config{OnAppend: func(stream string, before, last int64) {
 		if p := p.Load(); p != nil {
 			p.OnAppend(stream, before, last)
 		}

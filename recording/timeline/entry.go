@@ -66,7 +66,7 @@ type Entry struct {
 	Control   *desktop.Control  `json:"control,omitempty"`
 	Size      *desktop.Size     `json:"size,omitempty"`
 	Failure   *Failure          `json:"failure,omitempty"`
-	Missed    uint64            `json:"missed,omitempty"` // of a gap: the number of entries that were left out
+	Dropped   uint64            `json:"missed,omitempty"` // of a gap: the number of entries that were left out
 	Windows   []desktop.Window  `json:"windows,omitempty"`
 	Marker    *Marker           `json:"marker,omitempty"`
 
@@ -173,7 +173,7 @@ func checkText(field, text string, most int) error {
 func entryOf(e desktop.Event) Entry {
 	entry := Entry{
 		Time: e.Time, Type: e.Type, Action: e.Action, Window: e.Window, Selection: e.Selection,
-		Control: e.Control, Size: e.Size, Missed: e.Dropped,
+		Control: e.Control, Size: e.Size, Dropped: e.Dropped,
 	}
 	if e.Failure != nil {
 		entry.Failure = &Failure{e.Failure.Code, e.Failure.Message}

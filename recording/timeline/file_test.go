@@ -201,7 +201,7 @@ func TestMissedEventsAreCounted(t *testing.T) {
 		t.Errorf("Close = %d with %d dropped, want 9 with 3", seen, dropped)
 	}
 	all := readAll(t, path)
-	if len(all) != 2 || all[0].Missed != 3 || all[1].Failure == nil || *all[1].Failure != (Failure{"c", "m"}) {
+	if len(all) != 2 || all[0].Dropped != 3 || all[1].Failure == nil || *all[1].Failure != (Failure{"c", "m"}) {
 		t.Errorf("the file has %+v", all)
 	}
 	if _, _, err := open(Config{Path: path}, maxFile); !errors.Is(err, os.ErrExist) {

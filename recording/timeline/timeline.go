@@ -272,7 +272,7 @@ func (t *Timeline) put(e Entry) (Entry, error) {
 			t.countDropped(1)
 			return Entry{}, ErrFull
 		}
-		gap := Entry{At: e.At, Time: e.Time, Type: desktop.EventGap, Missed: t.lost}
+		gap := Entry{At: e.At, Time: e.Time, Type: desktop.EventGap, Dropped: t.lost}
 		if _, err := t.line(gap, s); err != nil {
 			t.countDropped(1)
 			return Entry{}, err

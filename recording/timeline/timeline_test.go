@@ -185,7 +185,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	}
 	missed := 0
 	for i, e := range readAll(t, path) {
-		missed += int(e.Missed)
+		missed += int(e.Dropped)
 		if e.Seq != uint64(i+1) {
 			t.Fatalf("entry %d has the number %d", i, e.Seq)
 		}
@@ -230,7 +230,7 @@ func TestTimelineOnAFullDisk(t *testing.T) {
 	line.Close()
 	all := readAll(t, path)
 	gap := all[len(all)-2]
-	if gap.Type != desktop.EventGap || int(gap.Missed)+len(all)-2 != many {
+	if gap.Type != desktop.EventGap || int(gap.Dropped)+len(all)-2 != many {
 		t.Errorf("%d entries, of which the last but one is %+v", len(all), gap)
 	}
 }

@@ -18,8 +18,8 @@ var BypassModes = map[string]string{"claude": "bypassPermissions", "codex": "ful
 
 // Config configures a Host.
 type Config struct {
-	// Open opens the log of agents' sessions. The log reports its growth to grown.
-	Open func(ctx context.Context, grown func(stream string, before, last int64)) (*eventlog.Log, error)
+	// Open opens the log of agents' sessions. The log reports its growth to onAppend.
+	Open func(ctx context.Context, onAppend func(stream string, before, last int64)) (*eventlog.Log, error)
 
 	// Start starts the host with the log.
 	Start func(context.Context, *eventlog.Log) (*agents.Host, error)
@@ -65,7 +65,7 @@ func (h *Host) Get(ctx context.Context) (*agents.Host, error) {
 	return host, nil
 }
 
-// onAppend is eventlog.Config.Grown.
+// onAppend is eventlog.Config.OnAppend.
 func (h *Host) onAppend(stream string, before, last int64) {
 	if p := h.projector.Load(); p != nil {
 		p.OnAppend(stream, before, last)

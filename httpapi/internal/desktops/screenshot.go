@@ -16,8 +16,8 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// shotQuery has the parameters of all screenshots.
-type shotQuery struct {
+// screenshotQuery has the parameters of all screenshots.
+type screenshotQuery struct {
 	Desktop        string  `path:"desktop" default:"main"`
 	Format         string  `query:"format" enum:"png,jpeg,webp" default:"png" doc:"WebP is lossless"`
 	Quality        int64   `query:"quality" default:"85" doc:"Of JPEG, 1 to 100"`
@@ -31,7 +31,7 @@ type shotQuery struct {
 	IfNoneMatch    string  `header:"If-None-Match" doc:"The same, as an entity tag"`
 }
 
-type shotOutput struct {
+type screenshotOutput struct {
 	Status      int
 	ContentType string  `header:"Content-Type"`
 	ETag        string  `header:"ETag" doc:"The observation's id, quoted"`
@@ -50,24 +50,26 @@ func (a *Area) registerScreenshots() {
 		More:    map[string]*huma.Response{"304": {Description: "The client has that picture"}},
 	}
 	act(a, r.Get("takeScreenshot", "/screenshot", "Take a picture of the screen"),
-		func(ctx context.Context, in *shotQuery) (*shotOutput, error) { return a.shoot(ctx, in, nil, nil) })
-	type Shot shotQuery // huma sees embedded fields only under an exported name
+		func(ctx context.Context, in *screenshotQuery) (*screenshotOutput, error) {
+			return a.takeScreenshot(ctx, in, nil, nil)
+		})
+	type Screenshot screenshotQuery // huma sees embedded fields only under an exported name
 	type regionInput struct {
 		X      int64 `query:"x" required:"true" minimum:"-2147483648" maximum:"2147483647"`
 		Y      int64 `query:"y" required:"true" minimum:"-2147483648" maximum:"2147483647"`
 		Width  int64 `query:"width" required:"true" minimum:"0" maximum:"4294967295"`
 		Height int64 `query:"height" required:"true" minimum:"0" maximum:"4294967295"`
-		Shot
+		Screenshot
 	}
 	act(a, r.Get("takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen").
 		WithAbout("What lies outside the screen is cut off."),
-		func(ctx context.Context, in *regionInput) (*shotOutput, error) {
+		func(ctx context.Context, in *regionInput) (*screenshotOutput, error) {
 			region, bad := regionOf(in.X, in.Y, in.Width, in.Height)
-			return a.shoot(ctx, (*shotQuery)(&in.Shot), &region, bad)
+			return a.takeScreenshot(ctx, (*screenshotQuery)(&in.Screenshot), &region, bad)
 		})
 }
 
-func (q *shotQuery) check() error {
+func (q *screenshotQuery) check() error {
 	return check([]argument{
 		{q.Quality < 1 || q.Quality > 100, "quality", "quality must be between 1 and 100"},
 		{math.IsNaN(q.Scale) || q.Scale < 0.1 || q.Scale > 1, "scale", "scale must be between 0.1 and 1.0"},
@@ -85,7 +87,7 @@ func regionOf(x, y, width, height int64) (desktop.Rect, error) {
 }
 
 // cursor returns how to draw the pointer; cursorStyle wins over showCursor.
-func (q *shotQuery) cursor() desktop.CursorStyle {
+func (q *screenshotQuery) cursor() desktop.CursorStyle {
 	switch {
 	case q.CursorStyle == "pointer":
 		return desktop.CursorPointer
@@ -95,26 +97,26 @@ func (q *shotQuery) cursor() desktop.CursorStyle {
 	return desktop.CursorNone
 }
 
-// shoot takes a screenshot. bad is what is wrong with the region.
-func (a *Area) shoot(ctx context.Context, q *shotQuery, region *desktop.Rect, bad error) (*shotOutput, error) {
+// takeScreenshot takes a screenshot. bad is what is wrong with the region.
+func (a *Area) takeScreenshot(ctx context.Context, q *screenshotQuery, region *desktop.Rect, bad error) (*screenshotOutput, error) {
 	d, err := running[computer.Screen](a, q.Desktop, bad, q.check())
 	if err != nil {
 		return nil, err
 	}
 	known := knownObservations(q)
-	shot := desktop.ScreenshotOptions{
+	o := desktop.ScreenshotOptions{
 		Region: region, Format: desktop.Format(q.Format), Quality: int(q.Quality), Scale: q.Scale, Cursor: q.cursor(),
 		Settle:        time.Duration(q.SettleMS) * time.Millisecond,
 		SettleTimeout: time.Duration(q.TimeoutMS) * time.Millisecond,
 	}
 	if len(known) > 0 {
-		shot.IfChangedSince = known[0]
+		o.IfChangedSince = known[0]
 	}
-	pic, err := d.Screenshot(ctx, shot)
+	pic, err := d.Screenshot(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	out := &shotOutput{
+	out := &screenshotOutput{
 		Status: http.StatusOK, ContentType: "image/" + string(pic.Format), ETag: strconv.Quote(pic.ID),
 		Cache: "private, no-cache", Observation: pic.ID, Scale: pic.Scale, Damage: pic.Damage, Settled: pic.Settled,
 	}
@@ -132,7 +134,7 @@ func (a *Area) shoot(ctx context.Context, q *shotQuery, region *desktop.Rect, ba
 
 // knownObservations returns the ids of the observations of which the client has the
 // picture (RFC 9110, section 13.1.2).
-func knownObservations(q *shotQuery) []string {
+func knownObservations(q *screenshotQuery) []string {
 	var ids []string
 	if q.IfChangedSince != "" {
 		ids = append(ids, q.IfChangedSince)
