@@ -24,7 +24,7 @@ type logsInput struct {
 	LastEventID string                `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as since, when following"`
 }
 
-// logEntry is one piece of output.
+// logEntry is one piece of output. appendEntry repeats the names of its members.
 type logEntry struct {
 	Sequence    uint64         `json:"sequence" doc:"Counts from 1; never used twice"`
 	Stream      process.Stream `json:"stream" enum:"stdout,stderr,pty"`
@@ -110,6 +110,7 @@ func (a *Area) followLogs(log *process.Log, q process.Query) *rest.EventsOutput 
 		after = max(after, first[n-1].Sequence)
 	}
 	reader := log.Follow(after)
+	var buf []byte
 	return rest.AnswerFeed(a.API, rest.Feed[logBatch]{
 		Next: func(ctx context.Context) (b logBatch, err error) {
 			if b.entries, first = first, nil; len(b.entries) == 0 {
@@ -123,7 +124,8 @@ func (a *Area) followLogs(log *process.Log, q process.Query) *rest.EventsOutput 
 			}
 			for _, e := range b.entries {
 				if q.Stream == "" || e.Stream == q.Stream {
-					w.WriteJSON("log", int64(e.Sequence), logEntryOf(e))
+					buf = appendEntry(buf[:0], e)
+					w.Write("log", int64(e.Sequence), buf)
 				}
 			}
 			return true
@@ -139,4 +141,14 @@ type logBatch struct {
 
 func logEntryOf(e process.Entry) logEntry {
 	return logEntry{e.Sequence, e.Stream, e.Time.UnixMilli(), base64.StdEncoding.EncodeToString(e.Data), "base64"}
+}
+
+// appendEntry appends the JSON of a logEntry. It does not allocate as encoding/json does,
+// because many clients may follow one process.
+func appendEntry(b []byte, e process.Entry) []byte {
+	b = strconv.AppendUint(append(b, `{"sequence":`...), e.Sequence, 10)
+	b = append(append(b, `,"stream":"`...), e.Stream...)
+	b = strconv.AppendInt(append(b, `","timestampMs":`...), e.Time.UnixMilli(), 10)
+	b = base64.StdEncoding.AppendEncode(append(b, `,"data":"`...), e.Data)
+	return append(b, `","encoding":"base64"}`...)
 }
