@@ -21,7 +21,7 @@ func TestDiagnose(t *testing.T) {
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
 	o := ViewerOptions{Host: ln.Addr().String(), TCP: true, Remote: "192.0.2.1:5"}
 	d := s.Diagnose(t.Context(), Inquiry{ViewerOptions: o})
-	if !strings.Contains(d.Verdict, "nothing here speaks against it") || d.Remedy != "" {
+	if !strings.Contains(d.Verdict, "no problem was found here") || d.Remedy != "" {
 		t.Errorf("without viewers: %q, %q", d.Verdict, d.Remedy)
 	}
 	if !d.UDP.Open || d.UDP.Port != n.port(t) || !slices.Contains(d.UDP.Addresses, "127.0.0.1") || !d.TCP.Shared {
@@ -93,7 +93,7 @@ func TestDiagnoseHops(t *testing.T) {
 		"a server that answers": {
 			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{url}}}},
 			Inquiry{},
-			"nothing here speaks against it",
+			"no problem was found here",
 			func(d Diagnosis) bool { return d.Servers[0].Answered && d.Servers[0].RoundTrip > 0 },
 		},
 		"a server that does not": {
@@ -105,7 +105,7 @@ func TestDiagnoseHops(t *testing.T) {
 		"a secret": {
 			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"turns:x.invalid"}, Username: "u", Credential: "hush"}}},
 			Inquiry{},
-			"nothing here",
+			"no problem was found here",
 			func(d Diagnosis) bool { return !d.Servers[0].Tried },
 		},
 		"no way at all": {
@@ -142,13 +142,13 @@ func TestDiagnoseHops(t *testing.T) {
 		"an unknown name": {
 			NetworkConfig{},
 			Inquiry{ViewerOptions: ViewerOptions{Host: "nowhere.invalid:80"}},
-			"nothing here speaks against it",
+			"no problem was found here",
 			func(d Diagnosis) bool { return strings.Contains(d.Request.Problem, "nowhere.invalid") },
 		},
 		"a range": {
 			NetworkConfig{PortMin: uint16(freePorts(t)), PortMax: 65535},
 			Inquiry{},
-			"nothing here speaks against it",
+			"no problem was found here",
 			func(d Diagnosis) bool {
 				return d.UDP.Open && d.UDP.Port == 0 && strings.HasSuffix(d.UDP.Range, "-65535")
 			},
@@ -194,7 +194,7 @@ func TestJudge(t *testing.T) {
 		d               Diagnosis
 		verdict, remedy string
 	}{
-		"no viewer":     {open, "nothing here speaks against it", ""},
+		"no viewer":     {open, "no problem was found here", ""},
 		"all connected": {with(func(d *Diagnosis) { d.Viewers = []ViewerPath{good, good} }), "All 2 viewers are connected: 2 by UDP.", ""},
 		"each its way": {with(func(d *Diagnosis) {
 			relayed, tcp, socket := good, good, good

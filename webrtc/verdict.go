@@ -169,22 +169,22 @@ func ways(viewers []ViewerPath) string {
 func (d *Diagnosis) judgeProspects() (verdict, remedy string) {
 	for _, s := range d.Servers {
 		if s.Tried && !s.Answered {
-			return fmt.Sprintf("Nobody watches, and %s does not answer: %s.", s.URL, s.Problem),
+			return fmt.Sprintf("No viewer is connected, and %s does not answer: %s.", s.URL, s.Problem),
 				"Check whether that server runs and UDP packets may leave this machine, or name another one (--ice-server)."
 		}
 	}
 	switch {
 	case len(d.Told) == 0 && d.relays():
-		return "Nobody watches; viewers can come only through the TURN server.", ""
+		return "No viewer is connected; viewers can come only through the TURN server.", ""
 	case len(d.Told) == 0:
 		return "Nobody can watch: there is no address to tell viewers, because the UDP port is not open (" + d.UDP.Problem +
 			"), and the TCP port does not accept viewers (" + d.TCP.Problem + ").", d.openDoors()
 	case len(d.Request.Proxies) > 0 && !d.TCP.Shared && !d.relays():
-		return fmt.Sprintf("Nobody watches; the request came through an HTTP proxy (%s), which passes no media, so that viewers need UDP port %s.",
+		return fmt.Sprintf("No viewer is connected; the request came through an HTTP proxy (%s), which passes no media, so that viewers need UDP port %s.",
 				strings.Join(d.Request.Proxies, ", "), d.ports()),
 			"If viewers do not connect: " + d.openDoors()
 	case !d.UDP.Open:
-		return "Nobody watches; viewers can come by TCP only, because the UDP port is not open (" + d.UDP.Problem + ").", ""
+		return "No viewer is connected; viewers can come by TCP only, because the UDP port is not open (" + d.UDP.Problem + ").", ""
 	}
-	return "Nobody watches; nothing here speaks against it. Viewers are told to try " + strings.Join(d.Told, ", ") + ".", ""
+	return "No viewer is connected; no problem was found here. Viewers try " + strings.Join(d.Told, ", ") + ".", ""
 }
