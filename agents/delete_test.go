@@ -271,14 +271,14 @@ func TestDeletedAndForgotten(t *testing.T) {
 		if err = errors.Join(err, h.Close()); err != nil {
 			t.Error(err)
 		}
-		if text := told(t, log, session); !strings.Contains(text, "User: hello") {
+		if text := sessionText(t, log, session); !strings.Contains(text, "User: hello") {
 			t.Errorf("the agent was told %s", text)
 		}
 	})
 }
 
-// told returns the newest update in a session's stream.
-func told(t *testing.T, log *eventlog.Log, session string) (text string) {
+// sessionText returns the newest update in a session's stream.
+func sessionText(t *testing.T, log *eventlog.Log, session string) (text string) {
 	t.Helper()
 	events, err := log.Read(t.Context(), agents.SessionStream(session), 0, 0)
 	if err != nil {

@@ -24,10 +24,10 @@ const (
 	batchBytes  = 64 << 10 // without the last event
 )
 
-// batch is one row of the log, with several events. A row for each event would
+// eventBatch is one row of the log, with several events. A row for each event would
 // take ten times the space. Only some rows have a state. The state of another row is
 // made from the newest state before it and the later entries.
-type batch struct {
+type eventBatch struct {
 	Events  []storedEvent   `json:"events"`
 	Applied int64           `json:"applied,omitempty"` // the last entry that was applied
 	State   json.RawMessage `json:"state,omitempty"`   // after that entry
@@ -37,9 +37,9 @@ type batch struct {
 }
 
 // parseBatch decodes a row. A row of the first version is one storedEvent.
-func parseBatch(row *eventlog.Event) (*batch, error) {
+func parseBatch(row *eventlog.Event) (*eventBatch, error) {
 	var b struct {
-		batch
+		eventBatch
 		storedEvent
 	}
 	if err := json.Unmarshal(row.Payload, &b); err != nil {
@@ -55,11 +55,11 @@ func parseBatch(row *eventlog.Event) (*batch, error) {
 		e := &b.Events[i]
 		e.Event.Sequence, e.Event.Entry = first+int64(i)+1, e.Entry
 	}
-	return &b.batch, nil
+	return &b.eventBatch, nil
 }
 
 // row returns the row for the log. number is that of the batch's last event.
-func (b *batch) row(session string, number int64) (eventlog.Event, error) {
+func (b *eventBatch) row(session string, number int64) (eventlog.Event, error) {
 	payload, err := json.Marshal(b)
 	return eventlog.Event{
 		Stream: storedStream(session), ID: "uni_" + session + "_" + fmt.Sprint(number), At: b.Events[len(b.Events)-1].Event.Time,
@@ -68,9 +68,9 @@ func (b *batch) row(session string, number int64) (eventlog.Event, error) {
 }
 
 // batches splits events.
-func batches(events []Event) (all []*batch) {
+func batches(events []Event) (all []*eventBatch) {
 	for len(events) > 0 {
-		b, bytes := &batch{}, 0
+		b, bytes := &eventBatch{}, 0
 		for len(events) > 0 && len(b.Events) < batchEvents && bytes < batchBytes {
 			b.Events = append(b.Events, storedEvent{events[0].Entry, events[0]})
 			bytes += len(events[0].Data)
@@ -83,7 +83,7 @@ func batches(events []Event) (all []*batch) {
 
 // readBatch returns the batch with the event of that number, or nil if there is
 // none.
-func readBatch(ctx context.Context, log *eventlog.Log, session string, number int64) (*batch, error) {
+func readBatch(ctx context.Context, log *eventlog.Log, session string, number int64) (*eventBatch, error) {
 	rows, err := log.Read(ctx, storedStream(session), number-1, 1)
 	if err != nil || len(rows) == 0 {
 		return nil, err

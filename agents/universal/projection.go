@@ -239,7 +239,7 @@ func (p *Projection) store(ctx context.Context, events []Event) error {
 }
 
 // rows returns the rows that the log gets for batches.
-func (p *Projection) rows(all []*batch) ([]eventlog.Event, error) {
+func (p *Projection) rows(all []*eventBatch) ([]eventlog.Event, error) {
 	rows := make([]eventlog.Event, len(all))
 	number := p.stored
 	for i, b := range all {

@@ -36,7 +36,7 @@ func DecodeJSON(data []byte, v any) error {
 	if err != nil || !first {
 		return err
 	}
-	return tidy(*tree)
+	return normalize(*tree)
 }
 
 // DecodeInto reads JSON as huma does for operations whose body is always JSON.
@@ -136,9 +136,9 @@ func escaped(text []byte) rune {
 	return rune(n)
 }
 
-// tidy removes members that are null, and refuses names that differ only in
+// normalize removes members that are null, and rejects names that differ only in
 // case: encoding/json and huma take one for the other.
-func tidy(tree any) error {
+func normalize(tree any) error {
 	switch t := tree.(type) {
 	case map[string]any:
 		names := make(map[string]string, len(t))
@@ -150,13 +150,13 @@ func tidy(tree any) error {
 			names[folded] = name
 			if v == nil {
 				delete(t, name)
-			} else if err := tidy(v); err != nil {
+			} else if err := normalize(v); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, v := range t {
-			if err := tidy(v); err != nil {
+			if err := normalize(v); err != nil {
 				return err
 			}
 		}
