@@ -61,6 +61,8 @@ type Capture struct {
 	closed  chan struct{}  // by Close
 	watch   sync.WaitGroup // for the goroutine that ends the capture
 
+	watching watchers
+
 	turn chan struct{} // holds one value; the goroutine that receives it owns the fields below
 
 	w, h    int
@@ -332,6 +334,7 @@ func (cp *Capture) apply() {
 	if n == 0 {
 		return
 	}
+	cp.observe(f)
 	// If the capture is the only holder, no reader sees the frame change.
 	inPlace := f.refs.Load() == 1
 	if !inPlace {

@@ -163,12 +163,19 @@ func (ch Chord) ModifiesOnly() bool {
 	return !slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool { return !isModifier(sym) })
 }
 
-// edits reports whether the keys, without modifiers, only move within the window with the
-// focus, or change a text there. A character may also select an entry of a menu.
-func (ch Chord) edits() bool {
+// Confirms reports whether a key of the chord is Return or Enter.
+func (ch Chord) Confirms() bool {
+	return slices.Contains(ch.keys, keyReturn) || slices.Contains(ch.keys, keyEnter)
+}
+
+// pressesButton reports whether the chord may press a button of a dialog: Return or Space.
+func (ch Chord) pressesButton() bool { return ch.Confirms() || slices.Contains(ch.keys, ' ') }
+
+// deletes reports whether the keys, without modifiers, only change a text. Cursor keys may do more:
+// LibreOffice Calc would take a character that follows one at once first.
+func (ch Chord) deletes() bool {
 	return !slices.ContainsFunc(ch.keys, func(sym xproto.Keysym) bool {
-		return !isModifier(sym) && sym != keyBackSpace && sym != keyTab && sym != keyDelete &&
-			(sym < keyHome || sym > keyBegin)
+		return !isModifier(sym) && sym != keyBackSpace && sym != keyDelete
 	})
 }
 

@@ -33,6 +33,10 @@ type device struct {
 	closed    bool
 }
 
+// pingAnswers are the events of the root window with which programs answer pings: by the EWMH
+// SubstructureNotify, but Qt sends StructureNotify.
+const pingAnswers = xproto.EventMaskSubstructureNotify | xproto.EventMaskStructureNotify
+
 // NewInput prepares input. Close ends it.
 func (c *Conn) NewInput() (*Input, error) {
 	d := &device{c: c}
@@ -48,7 +52,7 @@ func (c *Conn) NewInput() (*Input, error) {
 		return nil, err
 	}
 	in.unwatch = c.handle(d.programs.Event)
-	if err := c.selectRoot(xproto.EventMaskSubstructureNotify); err != nil {
+	if err := c.selectRoot(pingAnswers); err != nil {
 		in.unwatch()
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func (in *Input) Close() error {
 	default:
 	}
 	err := errors.Join(in.releaseAll(), in.Keyboard.close())
-	in.c.unselectEvents(in.c.root, xproto.EventMaskSubstructureNotify)
+	in.c.unselectEvents(in.c.root, pingAnswers)
 	xproto.DestroyWindow(in.c.x, in.Keyboard.slots.window)
 	return err
 }
@@ -141,7 +145,9 @@ func (d *device) use() error {
 	if ok {
 		// XISetClientPointer of this client, to the device 2 ("The X Input Extension
 		// 2.x").
-		x.NewRequest([]byte{opcode, 44, 3, 0, 0, 0, 0, 0, 2, 0, 0, 0}, x.NewCookie(false, false))
+		choose := []byte{opcode, 44, 3, 0, 0, 0, 0, 0, 2, 0, 0, 0}
+		d.c.wire.delay(choose)
+		x.NewRequest(choose, x.NewCookie(false, false))
 	}
 	return nil
 }

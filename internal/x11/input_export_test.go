@@ -4,6 +4,8 @@ import (
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/quiesce"
 )
 
 // X lets tests speak X themselves.
@@ -46,3 +48,6 @@ func (in *Input) ProcessOf(win xproto.Window) int {
 
 // Waited reports whether keys waited until the limit for a program to select the keys of a window.
 func (in *Input) Waited(win xproto.Window) bool { return in.programs.HasNoListener(win) }
+
+// Quiescence returns what a quiesce.Tracker of the connection gets.
+func (c *Conn) Quiescence() *quiesce.Display { return c.quiescence() }

@@ -15,9 +15,8 @@ const (
 	keyBackSpace  xproto.Keysym = 0xff08
 	keyTab        xproto.Keysym = 0xff09
 	keyReturn     xproto.Keysym = 0xff0d
+	keyEnter      xproto.Keysym = 0xff8d
 	keyEscape     xproto.Keysym = 0xff1b
-	keyHome       xproto.Keysym = 0xff50
-	keyBegin      xproto.Keysym = 0xff58
 	keyDelete     xproto.Keysym = 0xffff
 	keyShiftL     xproto.Keysym = 0xffe1
 	keyShiftR     xproto.Keysym = 0xffe2

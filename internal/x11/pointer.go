@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 
 	"github.com/jezek/xgb/xproto"
 	"github.com/jezek/xgb/xtest"
-
-	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // Point is a position on the screen, in pixels.
@@ -46,20 +45,17 @@ type Pointer struct {
 	buttons   []byte        // that are down
 	pressed   time.Time     // of the last press
 	pressedIn xproto.Window // child of the root window that got the last press
+	series    series        // of the last presses
 }
 
 // Position returns the position of the pointer and the window under it: the top-level
 // window that a window manager manages, else the child of the root, else the root.
 func (pt *Pointer) Position() (x, y, screen int, top Window, err error) {
-	r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
+	r, win, err := pt.programs.Pointed()
 	if err != nil {
-		return 0, 0, 0, 0, request.Wrap("query pointer", err)
+		return 0, 0, 0, 0, err
 	}
-	win := r.Root
-	if r.Child != 0 {
-		win = pt.programs.Managed(r.Child)
-	}
-	return int(r.RootX), int(r.RootY), 0, win, nil
+	return int(r.RootX), int(r.RootY), 0, cmp.Or(win, r.Root), nil
 }
 
 // Move moves the pointer.
@@ -88,7 +84,9 @@ func (pt *Pointer) Button(button int, down bool) error {
 		under := xproto.QueryPointer(pt.c.x, pt.c.root)
 		pt.setButton(b, down)
 		err := pt.flush("press button")
-		pt.acted(under, down)
+		if at, ok := pt.acted(under, down); ok && down {
+			pt.pressedAt(b, at, 1)
+		}
 		return err
 	})
 }
@@ -101,11 +99,12 @@ func (pt *Pointer) withButton(button int, f func(b byte) error) error {
 	return pt.locked(func() error { return f(byte(button)) })
 }
 
-// acted records the windows that got a press, or a release and the press before it.
-func (pt *Pointer) acted(under xproto.QueryPointerCookie, down bool) {
+// acted records the windows that got a press, or a release and the press before it. It
+// returns the position of the pointer.
+func (pt *Pointer) acted(under xproto.QueryPointerCookie, down bool) (at Point, ok bool) {
 	r, err := under.Reply()
 	if err != nil {
-		return
+		return at, false
 	}
 	pt.programs.Acted(r.Child)
 	if down {
@@ -114,6 +113,7 @@ func (pt *Pointer) acted(under xproto.QueryPointerCookie, down bool) {
 		pt.programs.ManagerMayAct()
 		pt.programs.Acted(pt.pressedIn)
 	}
+	return Point{int(r.RootX), int(r.RootY)}, true
 }
 
 func (pt *Pointer) setButton(button byte, down bool) {
@@ -159,29 +159,14 @@ func (pt *Pointer) clicks(button byte, count int) error {
 			pt.setButton(button, false)
 		}
 		err := pt.flush("click")
-		pt.acted(under, true)
+		if at, ok := pt.acted(under, true); ok {
+			pt.pressedAt(button, at, n)
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Scroll turns the wheel: dx clicks to the right, dy down.
-func (pt *Pointer) Scroll(dx, dy int) error {
-	vertical, horizontal := byte(5), byte(7)
-	if dy < 0 {
-		vertical, dy = 4, -dy
-	}
-	if dx < 0 {
-		horizontal, dx = 6, -dx
-	}
-	return pt.locked(func() error {
-		if err := pt.clicks(vertical, dy); err != nil {
-			return err
-		}
-		return pt.clicks(horizontal, dx)
-	})
 }
 
 // Drag presses a button at the first point of a path, moves along it and releases the
@@ -199,6 +184,7 @@ func (pt *Pointer) drag(ctx context.Context, path []Point, button byte) (err err
 	pt.c.wire.cork()
 	pt.motion(path[0])
 	pt.setButton(button, true)
+	pt.pressedAt(button, path[0], 1)
 	defer func() {
 		pt.c.wire.cork()
 		pt.setButton(button, false)
@@ -251,11 +237,11 @@ func (pt *Pointer) rest(d time.Duration) {
 // pointer if win is 0, has taken its events. It returns the window.
 func (pt *Pointer) drain(win xproto.Window) xproto.Window {
 	if win == 0 {
-		r, err := xproto.QueryPointer(pt.c.x, pt.c.root).Reply()
-		if err != nil || r.Child == 0 {
+		_, below, err := pt.programs.Pointed()
+		if err != nil || below == 0 {
 			return 0
 		}
-		win = pt.programs.Managed(r.Child)
+		win = below
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dragWait)
 	defer cancel()

@@ -2,12 +2,14 @@ package x11_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/internal/x11"
+	"github.com/deskhand/deskhand/internal/x11/quiesce"
 )
 
 func TestMoveAndPointer(t *testing.T) {
@@ -58,10 +60,75 @@ func TestPointerFrame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if class := d.property(t, xproto.Window(top), "WM_CLASS"); !bytes.Contains(class, []byte("XTerm")) {
+		if class := d.property(t, top, "WM_CLASS"); !bytes.Contains(class, []byte("XTerm")) {
 			t.Errorf("the window below the pointer at %v has class %q, want XTerm", p, class)
 		}
 	}
+}
+
+// TestPointedInOneRoundTrip finds the window under the pointer again with one round trip, and
+// another window if the pointer or the windows have moved.
+func TestPointedInOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	x, root := b.viewer.Raw()
+	state, err := xproto.InternAtom(x, false, 8, "WM_STATE").Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := func(parent xproto.Window, at int16, marked bool) xproto.Window {
+		w, err := xproto.NewWindowId(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = xproto.CreateWindowChecked(x, 0, w, parent, at, at, 100, 100, 0, xproto.WindowClassInputOutput, 0, xproto.CwOverrideRedirect, []uint32{1}).Check()
+		if marked {
+			err = errors.Join(err, xproto.ChangePropertyChecked(x, xproto.PropModeReplace, w, state.Atom, state.Atom, 32, 2, make([]byte, 8)).Check())
+		}
+		if err = errors.Join(err, xproto.MapWindowChecked(x, w).Check()); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	frame := window(root, 0, false)
+	first := window(frame, 0, true)
+	second := window(root, 200, true)
+	display := b.conn.Quiescence()
+	batch, trips := display.Batch, 0
+	display.Batch = func(send func()) { trips++; batch(send) }
+	programs, err := quiesce.New(display)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(what string, want xproto.Window, most int) {
+		t.Helper()
+		trips = 0
+		r, win, err := programs.Pointed()
+		if err != nil || win != want || trips > most {
+			t.Errorf("%s: %+v, window %d, %v in %d round trips, want %d in %d", what, r, win, err, trips, want, most)
+		}
+	}
+	move := func(x, y int) {
+		t.Helper()
+		if err := b.in.Pointer.Move(x, y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(5, 5)
+	at("the first time", first, 3)
+	at("again", first, 1)
+	move(6, 6)
+	at("another place in it", first, 1)
+	move(250, 250)
+	at("another window", second, 2)
+	move(5, 5)
+	at("the first window", first, 3)
+	third := window(frame, 0, true) // above the first one
+	at("another window in the frame", third, 2)
+	if err := xproto.DestroyWindowChecked(x, frame).Check(); err != nil {
+		t.Fatal(err)
+	}
+	at("no window", 0, 1)
 }
 
 func TestClickAndScroll(t *testing.T) {

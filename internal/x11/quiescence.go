@@ -1,10 +1,22 @@
 package x11
 
-import "context"
+import (
+	"context"
 
-// Follow is [quiesce.Tracker.Follow] with the window manager of w.
+	"github.com/deskhand/deskhand/internal/x11/quiesce"
+)
+
+// Activity is [quiesce.Activity].
+type Activity = quiesce.Activity
+
+// Activity returns the activity of the programs on the display.
+func (c *Conn) Activity() *Activity { return quiesce.NewActivity(c.quiescence()) }
+
+// Follow is [quiesce.Tracker.Follow] with the window manager of w, which is called before the
+// first input.
 func (in *Input) Follow(w *Windows) {
 	in.following = true
+	in.Keyboard.windows = w
 	in.programs.Follow(w.Manager)
 }
 
@@ -44,4 +56,11 @@ func (in *Input) Unheard() (win Window, err error) {
 // AwaitListener is [quiesce.Tracker.AwaitListener]. Other methods may be called meanwhile.
 func (in *Input) AwaitListener(ctx context.Context, window Window) error {
 	return in.programs.AwaitListener(ctx, window)
+}
+
+// LosesAstral is [quiesce.Tracker.LosesAstral].
+func (in *Input) LosesAstral() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.programs.LosesAstral()
 }

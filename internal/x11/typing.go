@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jezek/xgb/xproto"
+
+	"github.com/deskhand/deskhand/internal/x11/quiesce"
 )
 
 // TextError is returned for a text that cannot be typed.
@@ -29,6 +31,9 @@ type Text struct {
 
 // Len returns the number of characters.
 func (t Text) Len() int { return t.characters }
+
+// String returns the text.
+func (t Text) String() string { return t.text }
 
 // ParseText checks a text. It returns a *TextError unless the text is UTF-8 without control
 // characters other than line feed, carriage return, tab, backspace and escape.
@@ -86,6 +91,17 @@ type typed struct {
 	stroke
 	characters int
 	acts       bool // it may do more than change a text
+	presses    bool // it may press a button
+}
+
+// waitsOfText bounds the time that Type waits for a program in one text.
+const waitsOfText = time.Second
+
+// TypePaced is like Type, and also waits for the program that gets the text, if that answers
+// pings: after the first character, which may open a field for the text or a list, and before
+// Return and Escape, which end what the text began. It waits for a second in all.
+func (kb *Keyboard) TypePaced(ctx context.Context, t Text, delay time.Duration) (done int, err error) {
+	return kb.typeText(ctx, t, &pace{delay: delay, waits: waitsOfText})
 }
 
 // Type types any Unicode text, whatever modifiers are held or locked and however slow the
@@ -93,6 +109,10 @@ type typed struct {
 // characters that the server has delivered, and an error if that is not all of them: it
 // wraps the error of ctx, ErrNoKeycodes, quiesce.ErrNotDrained or ErrConnClosed.
 func (kb *Keyboard) Type(ctx context.Context, t Text, delay time.Duration) (done int, err error) {
+	return kb.typeText(ctx, t, &pace{delay: delay})
+}
+
+func (kb *Keyboard) typeText(ctx context.Context, t Text, p *pace) (done int, err error) {
 	text := t.text
 	kb.mu.Lock()
 	defer kb.mu.Unlock()
@@ -116,7 +136,7 @@ func (kb *Keyboard) Type(ctx context.Context, t Text, delay time.Duration) (done
 			}
 			continue
 		}
-		n, err := kb.send(ctx, k, delay, done > 0)
+		n, err := kb.send(ctx, k, p)
 		done += n
 		if err != nil {
 			return done, fmt.Errorf("type text: %w", err)
@@ -162,7 +182,7 @@ func (kb *Keyboard) plan(k *keymap, text string) (size int) {
 		if !ok {
 			break
 		}
-		kb.strokes = append(kb.strokes, typed{at, characters, sym == keyReturn || sym == keyEscape})
+		kb.strokes = append(kb.strokes, typed{at, characters, sym == keyReturn || sym == keyEscape, sym == keyReturn})
 		size += bytes
 	}
 	return size
@@ -181,28 +201,141 @@ func (kb *Keyboard) lookAhead(k *keymap, text string) (need []xproto.Keysym) {
 	return need
 }
 
-// send presses the planned keys and returns the number of their characters.
-func (kb *Keyboard) send(ctx context.Context, k *keymap, delay time.Duration, started bool) (done int, err error) {
-	size := len(kb.strokes) // of a group of keys without a pause
-	if delay > 0 {
-		size = 1
+// pace says when the keys of a text are sent.
+type pace struct {
+	delay   time.Duration // between characters
+	waits   time.Duration // time that is left for waits for the program
+	buttons time.Duration // time that is left for buttons that keys press; 0: keys press none
+	started bool          // a key was sent
+}
+
+// next returns how many of the keys to send without a pause, and whether to wait for the
+// program before them.
+func (p *pace) next(keys []typed) (n int, wait bool) {
+	acts := func(s typed) bool { return s.acts }
+	switch {
+	case p.delay > 0:
+		return 1, acts(keys[0])
+	case p.waits <= 0:
+		return len(keys), false
+	case !p.started, p.buttons > 0, keys[0].presses:
+		return 1, acts(keys[0])
 	}
-	for keys := range slices.Chunk(kb.strokes, size) {
-		if delay > 0 && (started || done > 0) {
+	n = 1 + slices.IndexFunc(keys[1:], acts)
+	if n == 0 {
+		n = len(keys)
+	}
+	return n, acts(keys[0])
+}
+
+// send presses the planned keys and returns the number of their characters.
+func (kb *Keyboard) send(ctx context.Context, k *keymap, p *pace) (done int, err error) {
+	for keys := kb.strokes; len(keys) > 0; {
+		n, wait := p.next(keys)
+		if p.started && p.delay > 0 {
 			select {
 			case <-ctx.Done():
 				return done, ctx.Err()
-			case <-time.After(delay):
+			case <-time.After(p.delay):
 			}
 		}
-		if err := kb.strike(k, keys); err != nil {
+		if err := kb.awaitBefore(ctx, p, wait); err != nil {
 			return done, err
 		}
-		for _, s := range keys {
+		if err := kb.lookForButtons(ctx, p); err != nil {
+			return done, err
+		}
+		if err := kb.strike(k, keys[:n]); err != nil {
+			return done, err
+		}
+		for _, s := range keys[:n] {
 			done += s.characters
+		}
+		keys = keys[n:]
+		first := !p.started
+		p.started = true
+		if len(keys) == 0 {
+			break
+		}
+		if first {
+			if err := kb.await(ctx, p); err != nil {
+				return done, err
+			}
+		}
+		if err := kb.awaitButton(ctx, p, first); err != nil {
+			return done, err
 		}
 	}
 	return done, nil
+}
+
+// awaitBefore waits before keys of a text: while a key before them shows a button of a dialog as
+// pressed, and before keys that act until the program has handled those before.
+func (kb *Keyboard) awaitBefore(ctx context.Context, p *pace, acts bool) error {
+	pressed := p.started && kb.last.presses
+	if p.waits <= 0 || !pressed && !acts {
+		return nil
+	}
+	begin := time.Now()
+	waited, err := kb.awaitInDialog(ctx)
+	p.waits -= time.Since(begin)
+	if err != nil || !waited && !acts {
+		return err
+	}
+	return kb.await(ctx, p)
+}
+
+// buttonsOfText bounds the time that Type waits for pressed buttons in one text.
+const buttonsOfText = 5 * time.Second
+
+// lookForButtons allows waits for buttons before the first key, unless the program uses such
+// timers without keys.
+func (kb *Keyboard) lookForButtons(ctx context.Context, p *pace) error {
+	if p.started || p.waits <= 0 {
+		return nil
+	}
+	shows, _, err := kb.programs.ShowsButton()
+	if err == nil && shows && time.Since(kb.last.at) < quiesce.PressedTime { // of a key before the text
+		_, err = kb.programs.AwaitButton(ctx, kb.last.at)
+		shows = false
+	}
+	if err == nil && !shows {
+		p.buttons = buttonsOfText
+	}
+	return err
+}
+
+// awaitButton waits while the key before shows a button as pressed, as in a calculator, which
+// ignores the same key meanwhile. If it shows none, the keys of the text press no buttons.
+func (kb *Keyboard) awaitButton(ctx context.Context, p *pace, first bool) error {
+	if p.buttons <= 0 {
+		return nil
+	}
+	begin := time.Now()
+	if !first { // else it has
+		if _, err := kb.programs.QuiesceFocus(ctx); err != nil {
+			return err
+		}
+	}
+	shown, err := kb.programs.AwaitButton(ctx, kb.last.at)
+	if p.buttons -= time.Since(begin); !shown {
+		p.buttons = 0
+	}
+	return err
+}
+
+// await waits until the program that gets the text has handled it, if the program answers
+// pings and there is time left.
+func (kb *Keyboard) await(ctx context.Context, p *pace) error {
+	if p.waits <= 0 {
+		return nil
+	}
+	begin := time.Now()
+	answers, err := kb.programs.QuiesceFocus(ctx)
+	if p.waits -= time.Since(begin); !answers {
+		p.waits = 0
+	}
+	return err
 }
 
 // strike presses and releases keys in one write, because the server repeats a key until
@@ -228,7 +361,9 @@ func (kb *Keyboard) strike(k *keymap, keys []typed) error {
 		kb.fake(xproto.KeyRelease, byte(k.shift))
 	}
 	acts := slices.ContainsFunc(keys, func(s typed) bool { return s.acts })
-	return kb.sent(before, "press keys", acts)
+	err := kb.sent(before, "press keys", acts)
+	kb.last.presses = keys[len(keys)-1].presses
+	return err
 }
 
 // neutralise turns off locked modifiers and, for text, latched modifiers and held

@@ -34,6 +34,7 @@ type WindowInfo struct {
 	Active    bool
 	Minimised bool
 	Maximised bool // in both directions
+	Dialog    bool
 }
 
 // Windows lists windows, and acts on them through the window manager (EWMH 1.5, ICCCM 4).
@@ -59,6 +60,7 @@ type windowAtoms struct {
 	hidden, maxVert, maxHorz        xproto.Atom
 	utf8, visible, compound         xproto.Atom
 	moveResize, close, iconify, pid xproto.Atom
+	kind, splash, dialog            xproto.Atom
 }
 
 // NewWindows begins to follow the windows. A window manager may start later; see
@@ -78,6 +80,8 @@ func (c *Conn) NewWindows() (*Windows, error) {
 		"_NET_WM_STATE_MAXIMIZED_HORZ": &a.maxHorz, "UTF8_STRING": &a.utf8, "_NET_WM_VISIBLE_NAME": &a.visible,
 		"COMPOUND_TEXT": &a.compound, "_NET_MOVERESIZE_WINDOW": &a.moveResize, "_NET_CLOSE_WINDOW": &a.close,
 		"WM_CHANGE_STATE": &a.iconify, "_NET_WM_PID": &a.pid,
+		"_NET_WM_WINDOW_TYPE": &a.kind, "_NET_WM_WINDOW_TYPE_SPLASH": &a.splash,
+		"_NET_WM_WINDOW_TYPE_DIALOG": &a.dialog,
 	}); err != nil {
 		return nil, fmt.Errorf("open windows: %w", err)
 	}

@@ -38,6 +38,7 @@ type outsideWindow struct {
 	Instance            string
 	PID, Desktop, State uint
 	States              []string
+	Types               []string
 	X, Y, Width, Height int
 	Frame               [4]int // left, right, top, bottom
 }
@@ -107,6 +108,7 @@ func lookOutside(xu *xgbutil.XUtil, id xproto.Window) (outsideWindow, error) {
 		}
 	}
 	w.States, _ = ewmh.WmStateGet(xu, id) // none is an error
+	w.Types, _ = ewmh.WmWindowTypeGet(xu, id)
 	at, err := xproto.TranslateCoordinates(xu.Conn(), id, xu.RootWin(), 0, 0).Reply()
 	if err == nil {
 		w.X, w.Y = int(at.DstX), int(at.DstY)
@@ -153,6 +155,7 @@ func (w windowSystem) agree(tb testing.TB, id x11.Window) outsideWindow {
 			FrameX: o.X - o.Frame[0], FrameY: o.Y - o.Frame[2],
 			FrameWidth: o.Width + o.Frame[0] + o.Frame[1], FrameHeight: o.Height + o.Frame[2] + o.Frame[3],
 			Active: v.Active == o.ID, Minimised: has("HIDDEN"), Maximised: has("MAXIMIZED_VERT") && has("MAXIMIZED_HORZ"),
+			Dialog: slices.Contains(o.Types, "_NET_WM_WINDOW_TYPE_DIALOG"),
 		}
 		if info.Minimised { // openbox moves it while it is shown how it shrinks
 			told.X, told.Y, told.FrameX, told.FrameY = info.X, info.Y, info.FrameX, info.FrameY

@@ -19,6 +19,7 @@ const (
 	maxWindows  = 512  // in the list, each counted once
 	batch       = 64   // windows that are described with one wait for the server
 	titleLength = 256  // characters of a title and of both parts of a class
+	maxKinds    = 8    // types of a window that are read
 
 	// The units of four bytes that are read of a title and a class. A character of a title
 	// has at most one unit. The second part of a class comes after the whole first part.
@@ -64,11 +65,27 @@ func (w *Windows) word(win xproto.Window, name xproto.Atom) (uint32, error) {
 	return request.Word(r), nil
 }
 
+// IsSplash reports whether a window is a splash screen (EWMH _NET_WM_WINDOW_TYPE).
+func (w *Windows) IsSplash(id Window) bool {
+	r, err := w.property(id, w.atoms.kind, maxKinds).Reply()
+	return err == nil && slices.Contains(request.Words(r), uint32(w.atoms.splash))
+}
+
+// activeIsDialog reports whether the active window is a dialog (EWMH _NET_WM_WINDOW_TYPE).
+func (w *Windows) activeIsDialog() bool {
+	active, err := w.word(w.c.root, w.atoms.active)
+	if err != nil || active == 0 {
+		return false
+	}
+	r, err := w.property(xproto.Window(active), w.atoms.kind, maxKinds).Reply()
+	return err == nil && slices.Contains(request.Words(r), uint32(w.atoms.dialog))
+}
+
 // questions are the requests about one window.
 type questions struct {
-	geometry                             xproto.GetGeometryCookie
-	position                             xproto.TranslateCoordinatesCookie
-	netName, name, class, extents, state xproto.GetPropertyCookie
+	geometry                                   xproto.GetGeometryCookie
+	position                                   xproto.TranslateCoordinatesCookie
+	netName, name, class, extents, state, kind xproto.GetPropertyCookie
 }
 
 // describe describes windows in batches, between which it checks ctx.
@@ -101,6 +118,7 @@ func (w *Windows) describeBatch(ids []xproto.Window, active xproto.Window) ([]Wi
 			class:    w.property(id, xproto.AtomWmClass, maxClass),
 			extents:  w.property(id, w.atoms.extents, 4),
 			state:    w.property(id, w.atoms.netState, 32),
+			kind:     w.property(id, w.atoms.kind, maxKinds),
 		}
 	}
 	var pids res.QueryClientIdsCookie
@@ -167,8 +185,8 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 	info.X, info.Y = int(position.DstX), int(position.DstY)
 	info.Width, info.Height = int(geometry.Width), int(geometry.Height)
 
-	var r [5]*xproto.GetPropertyReply
-	for i, cookie := range [...]xproto.GetPropertyCookie{q.netName, q.name, q.class, q.extents, q.state} {
+	var r [6]*xproto.GetPropertyReply
+	for i, cookie := range [...]xproto.GetPropertyCookie{q.netName, q.name, q.class, q.extents, q.state, q.kind} {
 		if r[i], err = cookie.Reply(); err != nil {
 			return err
 		}
@@ -187,6 +205,7 @@ func (w *Windows) read(q *questions, info *WindowInfo) error {
 	info.frame(request.Words(r[3]))
 	states := request.Words(r[4])
 	info.Minimised = slices.Contains(states, uint32(w.atoms.hidden))
+	info.Dialog = slices.Contains(request.Words(r[5]), uint32(w.atoms.dialog))
 	info.Maximised = slices.Contains(states, uint32(w.atoms.maxVert)) && slices.Contains(states, uint32(w.atoms.maxHorz))
 	return nil
 }

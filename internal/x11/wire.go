@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -30,6 +31,7 @@ type wire struct {
 	greeted bool // the connection setup was sent
 	corked  int
 	held    []byte
+	late    []byte // the request of delay
 }
 
 // peer returns the process, user and group of the X server.
@@ -66,14 +68,20 @@ func (w *wire) Write(b []byte) (int, error) {
 		_, err := w.Conn.Write(setupRequest(w.cookie))
 		return len(b), err
 	}
-	if w.corked > 0 && len(w.held)+len(b) <= maxHeld && b[0] != getInputFocus {
-		w.held = append(w.held, b...)
+	if len(w.held)+len(b) > maxHeld {
+		if err := w.flushLocked(); err != nil {
+			return 0, err
+		}
+		return w.Conn.Write(b)
+	}
+	w.held = append(w.held, b...)
+	if w.corked > 0 && b[0] != getInputFocus || bytes.Equal(b, w.late) {
 		return len(b), nil
 	}
 	if err := w.flushLocked(); err != nil {
 		return 0, err
 	}
-	return w.Conn.Write(b)
+	return len(b), nil
 }
 
 // maxReply is the largest length of a reply after its head, unless expect announced more.
@@ -216,6 +224,13 @@ func (w *wire) uncork() error {
 		_ = w.Conn.Close()
 	}
 	return err
+}
+
+// delay makes Write send a request only together with the next one. It has no reply.
+func (w *wire) delay(request []byte) {
+	w.mu.Lock()
+	w.late = request
+	w.mu.Unlock()
 }
 
 func (w *wire) flushLocked() error {

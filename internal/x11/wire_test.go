@@ -85,10 +85,22 @@ func TestWireCork(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("abc")
+	w.delay([]byte("late"))
+	write("late")
+	check()
+	write("now")
+	check("latenow")
+	w.cork()
+	write("a")
+	write("late")
+	if err := w.uncork(); err != nil {
+		t.Fatal(err)
+	}
+	check("alate") // another caller may wait for the reply to a
 	w.cork()
 	write("before")
 	write("\x2b\x00\x01\x00") // GetInputFocus: xgb waits for it
-	check("before", "\x2b\x00\x01\x00")
+	check("before\x2b\x00\x01\x00")
 	large := string(bytes.Repeat([]byte{1}, maxHeld))
 	write(large)
 	write("x")

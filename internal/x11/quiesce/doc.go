@@ -24,6 +24,9 @@
 //   - A paste has ended when the owner of the selection and the program that pastes are
 //     idle.
 //
+// Waits for a program have limits, in which the time does not count that the program waits for a
+// processor.
+//
 // # Lifetime
 //
 // A Tracker and a Manager have no goroutine. They end with the connection.

@@ -21,6 +21,9 @@ const (
 	// familyQuiet is how many consecutive checks must find all threads asleep: for longer than
 	// a picture at 60 Hz, for which an application may wait.
 	familyQuiet = 5
+	// clickQuiet is the same for a program of Java: Return presses a button of a dialog for
+	// 20 ms, for which the program sleeps. A terminal sleeps as long before it closes a tab.
+	clickQuiet = 10
 	// familySleeps is how often timers may wake all threads together during these checks.
 	familySleeps = 4
 	maxFamily    = 256
@@ -65,9 +68,9 @@ func childrenOf(pid int) (children []int) {
 // endSignals are signals that end most programs.
 const endSignals = 1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGKILL-1) | 1<<(unix.SIGTERM-1)
 
-// childEnds reports whether a child of a process has a pending signal to end, or is a
-// zombie.
-func childEnds(pid int) bool {
+// childActs reports whether a child of a process runs, such as the shell of a terminal that
+// handles a key, has a pending signal to end, or is a zombie.
+func childActs(pid int) bool {
 	return slices.ContainsFunc(childrenOf(pid), func(child int) bool {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status")
 		if err != nil {
@@ -77,7 +80,7 @@ func childEnds(pid int) bool {
 		for name, value := range statusLines(status) {
 			switch name {
 			case "State":
-				if len(value) > 0 && value[0] == 'Z' {
+				if len(value) > 0 && (value[0] == 'Z' || value[0] == 'R') {
 					return true
 				}
 			case "SigPnd", "ShdPnd":
@@ -116,8 +119,8 @@ func programOf(pid int) string {
 	return filepath.Base(string(line))
 }
 
-// waitFamily waits until processes are idle.
-func (d *Display) waitFamily(ctx context.Context, family []int) error {
+// waitFamily waits until processes are idle for a number of consecutive checks.
+func (d *Display) waitFamily(ctx context.Context, family []int, checks int) error {
 	again := time.NewTicker(familyLook)
 	defer again.Stop()
 	var since uint64 // sleeps when the quiet began
@@ -135,7 +138,7 @@ func (d *Display) waitFamily(ctx context.Context, family []int) error {
 		default:
 			quiet++
 		}
-		if quiet >= familyQuiet {
+		if quiet >= checks {
 			return nil
 		}
 		select {

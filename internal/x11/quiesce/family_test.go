@@ -38,25 +38,28 @@ func TestHelpers(t *testing.T) {
 	})
 	limited, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := d.waitFamily(limited, family); err == nil {
+	if err := d.waitFamily(limited, family, familyQuiet); err == nil {
 		t.Error("a process that is busy counts as quiet")
 	}
-	if childEnds(family[0]) {
-		t.Error("a child counts as ending without a signal")
+	if !childActs(family[0]) {
+		t.Error("a child that runs does not count as acting")
 	}
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
 		if err := syscall.Kill(family[1], s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !childEnds(family[0]) {
+	if !childActs(family[0]) {
 		t.Error("a child with a pending signal does not count as ending")
 	}
 	if err := syscall.Kill(family[1], syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.waitFamily(t.Context(), family); err != nil {
+	if err := d.waitFamily(t.Context(), family, familyQuiet); err != nil {
 		t.Errorf("quiet processes: %v", err)
+	}
+	if childActs(family[0]) {
+		t.Error("a child that sleeps, or none, counts as acting")
 	}
 }
 

@@ -36,7 +36,8 @@ func (t *Tracker) AwaitManager(ctx context.Context) error {
 	if err != nil || !asked {
 		return err
 	}
-	return t.awaitFocus(ctx)
+	_, err = t.awaitFocus(ctx)
+	return err
 }
 
 // focusLost reports whether no window has the focus although there is a window manager. It
@@ -112,22 +113,18 @@ func (t *Tracker) patience() time.Time {
 // awaitFocus waits until the focus has stopped moving. When the window with the focus is
 // destroyed, no window has the focus until the window manager handles the event. The event
 // may reach it after a probe that it has answered.
-func (t *Tracker) awaitFocus(ctx context.Context) error {
-	deadline, last := t.patience(), xproto.Window(0)
+func (t *Tracker) awaitFocus(ctx context.Context) (now scene, err error) {
+	deadline := t.patience()
 	for round := range focusRounds {
-		f, err := xproto.GetInputFocus(t.display.X).Reply()
-		if err != nil {
-			return request.Wrap("ask for the focus", err)
+		before := now
+		if now, err = t.look(); err != nil || round > 0 && now.focus == before.focus {
+			return now, err
 		}
-		if round > 0 && f.Focus == last {
-			return nil
-		}
-		last = f.Focus
 		if ok, err := t.askManager(ctx, deadline); err != nil || !ok {
-			return err
+			return now, err
 		}
 	}
-	return nil
+	return now, nil
 }
 
 // askManager waits until the window manager has handled its events. It returns false if

@@ -64,3 +64,23 @@ func (t *Tracker) AwaitListener(ctx context.Context, win xproto.Window) error {
 
 // HasNoListener reports whether the last AwaitListener for a window ran out of time.
 func (t *Tracker) HasNoListener(win xproto.Window) bool { return t.withoutListener.has(win) }
+
+// QuiesceFocus is like Quiesce, for the program of the window that had the focus at the last
+// Unheard. It does not wait for a program that answers no pings, for which it returns false.
+func (t *Tracker) QuiesceFocus(ctx context.Context) (answers bool, err error) {
+	if t.focus == 0 || !t.listens {
+		return false, nil
+	}
+	t.Acted(t.focus)
+	return true, t.Quiesce(ctx)
+}
+
+// LosesAstral reports whether the program of the window that had the focus at the last Unheard
+// takes a key for a character beyond U+FFFF as another character, as Java does.
+func (t *Tracker) LosesAstral() bool {
+	if t.focus == 0 || t.listens {
+		return false
+	}
+	top, _, ok := t.tree.application(t.focus)
+	return ok && t.tree.takesFocus(top)
+}

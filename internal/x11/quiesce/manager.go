@@ -78,7 +78,7 @@ func (m *Manager) Event(ev xgb.Event) {
 func (m *Manager) Acted() { m.acted.Store(true) }
 
 // Require sets whether there is a window manager that must answer. Without it, the properties
-// of the root window tell whether there is one. Any program can change these.
+// of the root window show whether there is one. Any program can change these.
 func (m *Manager) Require(on bool) { m.required.Store(on) }
 
 // Handled waits until the window manager has handled all earlier requests, which it handles

@@ -33,7 +33,7 @@ func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 	}
 	for _, owner := range owners {
 		if t.clipboard != nil && owner == t.clipboard.Owner() {
-			_, err = t.limited(ctx, owner, takeLimit, func(ctx context.Context) error { return t.waitServed(ctx, apps) })
+			_, err = t.limited(ctx, owner, takeLimit, func() []int { return pidsOf(apps) }, func(ctx context.Context) error { return t.waitServed(ctx, apps) })
 		} else {
 			err = t.quiesceOwner(ctx, owner, apps)
 		}
@@ -42,6 +42,14 @@ func (t *Tracker) quiescePaste(ctx context.Context, apps []*process) error {
 		}
 	}
 	return nil
+}
+
+func pidsOf(all []*process) []int {
+	pids := make([]int, len(all))
+	for i, p := range all {
+		pids[i] = p.pid
+	}
+	return pids
 }
 
 // waitServed waits until the clipboard has answered all requests and the applications sleep.
@@ -70,7 +78,7 @@ func (t *Tracker) quiesceOwner(ctx context.Context, owner xproto.Window, apps []
 	p := t.display.watch(pid)
 	defer p.close()
 	all := append(slices.Clip(apps), p)
-	_, err := t.limited(ctx, owner, quietLimit, func(ctx context.Context) error {
+	_, err := t.limited(ctx, owner, quietLimit, func() []int { return pidsOf(all) }, func(ctx context.Context) error {
 		return t.display.poll(ctx, func() (bool, error) { return t.display.allAsleep(all) })
 	})
 	return err

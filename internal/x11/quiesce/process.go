@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,10 +111,7 @@ func (p *process) unread() bool {
 // kernel does not list sockets, sleep alone counts. The error is fs.ErrNotExist if all
 // processes have exited.
 func (d *Display) asleep(trips int, all ...*process) ([]uint64, error) {
-	pids := make([]int, len(all))
-	for i, p := range all {
-		pids[i] = p.pid
-	}
+	pids := pidsOf(all)
 	before, err := sleeps(pids...)
 	if before == nil {
 		return nil, err
@@ -214,4 +212,79 @@ func within(ctx context.Context, limit time.Duration, f func(context.Context) er
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return f(ctx)
+}
+
+const (
+	// starvedMost is how many times longer a limit is at most if the machine is busy.
+	starvedMost = 5
+	// lookDelays is when a wait first looks how long processes wait for a processor.
+	lookDelays = 10 * time.Millisecond
+)
+
+// withinWork is like within, but the time that processes wait for a processor does not count:
+// their programs need longer on a busy machine. Most waits end before pids is called.
+func withinWork(ctx context.Context, limit time.Duration, pids func() []int, f func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	begun := time.Now()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		defer cancel()
+		wait := func(left time.Duration) bool {
+			select {
+			case <-ctx.Done():
+				return false
+			case <-time.After(left):
+				return true
+			}
+		}
+		if !wait(min(limit, lookDelays)) {
+			return
+		}
+		all := pids()
+		before := runDelays(all)
+		for left := limit - time.Since(begun); left > 0 && wait(left); {
+			left = min(limit+before.grown(runDelays(all)), starvedMost*limit) - time.Since(begun)
+		}
+	})
+	return f(ctx)
+}
+
+// delays is how long each thread of each process has waited for a processor.
+type delays map[int]map[string]time.Duration
+
+// runDelays returns the delays of processes (Documentation/scheduler/sched-stats.rst), or none if
+// the kernel does not tell.
+func runDelays(pids []int) delays {
+	all := delays{}
+	for _, pid := range pids {
+		dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+		threads, _ := os.ReadDir(dir)
+		for _, thread := range threads {
+			stat, _ := os.ReadFile(dir + thread.Name() + "/schedstat")
+			fields := bytes.Fields(stat)
+			if len(fields) < 2 {
+				continue
+			}
+			n, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+			if all[pid] == nil {
+				all[pid] = map[string]time.Duration{}
+			}
+			all[pid][thread.Name()] = time.Duration(n)
+		}
+	}
+	return all
+}
+
+// grown returns how long the processes have waited since d: one may wait for another.
+func (d delays) grown(now delays) (sum time.Duration) {
+	for pid, threads := range now {
+		var most time.Duration
+		for thread, delay := range threads {
+			most = max(most, delay-d[pid][thread])
+		}
+		sum += most
+	}
+	return sum
 }

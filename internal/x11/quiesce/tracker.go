@@ -22,7 +22,11 @@ const (
 	// takeLimit is how long an application may take to read its input, or to answer a
 	// ping.
 	takeLimit = 2 * time.Second
-	// quietLimit is how long it may then take to sleep. A busy program never sleeps.
+	// workLimit is how long it may then take to sleep: on a busy machine, a program needs
+	// that long to open a dialog.
+	workLimit = time.Second
+	// quietLimit is the limit for a program that did not sleep last time, and for a
+	// browser: some never sleep.
 	quietLimit = 300 * time.Millisecond
 	// unresponsiveLimit is the limit for a window whose last wait has timed out.
 	unresponsiveLimit = 20 * time.Millisecond
@@ -41,6 +45,7 @@ type Tracker struct {
 
 	withoutListener unresponsive // no program asked for their keys
 	withoutAnswer   unresponsive // their programs did not handle input
+	busy            unresponsive // their programs did not sleep
 
 	pressed     int  // buttons that the window manager may not have handled
 	managerHung bool // it did not answer the last question
@@ -49,6 +54,9 @@ type Tracker struct {
 	latest time.Time       // when they got them
 	served int             // number of requests that the clipboard had answered at the last wait
 	typed  []xproto.Window // may still look up keycodes
+
+	scene    scene  // after the last Quiesce
+	children parent // the program that Quiesce waited for last
 
 	focus   xproto.Window // the result of the last query by Unheard; 0: no window
 	listens bool          // the program of focus answers pings
@@ -64,8 +72,8 @@ func New(d *Display) (*Tracker, error) {
 }
 
 // Event must be called with every event of the connection, which must select
-// SubstructureNotify on the root window: answers to pings have that mask (EWMH,
-// _NET_WM_PING).
+// SubstructureNotify and StructureNotify on the root window: answers to pings have one of these
+// masks (EWMH, _NET_WM_PING).
 func (t *Tracker) Event(ev xgb.Event) {
 	m, ok := ev.(xproto.ClientMessageEvent)
 	if !ok || m.Type != t.tree.names.protocols || m.Format != 32 || m.Window != t.display.Root ||
@@ -78,9 +86,23 @@ func (t *Tracker) Event(ev xgb.Event) {
 	}
 }
 
-// Managed returns the window below a child of the root that a window manager manages,
-// or that child.
-func (t *Tracker) Managed(child xproto.Window) xproto.Window { return t.tree.managed(child) }
+// Pointed returns the reply to QueryPointer on the root window, and the window under the
+// pointer that a window manager manages, else the child of the root, else 0.
+func (t *Tracker) Pointed() (*xproto.QueryPointerReply, xproto.Window, error) {
+	return t.tree.pointed()
+}
+
+// IsFamily reports whether the program of a window consists of several processes, as a
+// browser does.
+func (t *Tracker) IsFamily(child xproto.Window) bool {
+	win := t.tree.managed(child, nil)
+	top, pings, ok := t.tree.application(win)
+	if !ok || !pings {
+		return false
+	}
+	pid := t.tree.process(win, top)
+	return pid > 0 && len(helpers(pid)) > 1
+}
 
 // Acted records that a window got a click, or keys that may do more than change a text.
 func (t *Tracker) Acted(win xproto.Window) {
@@ -103,6 +125,9 @@ func (t *Tracker) Shown(win xproto.Window) {
 // and Return may close one: earlier input would go to another window. Quiesce does not
 // wait for input of more than a second ago, and waits only briefly for a busy program. The
 // input of a person needs no Quiesce.
+//
+// If a window has opened or closed, or the focus has moved, Quiesce also waits for the
+// program of the window with the focus, which has that to handle.
 func (t *Tracker) Quiesce(ctx context.Context) error {
 	asked, err := t.AwaitPointer(ctx)
 	if err != nil {
@@ -113,21 +138,37 @@ func (t *Tracker) Quiesce(ctx context.Context) error {
 	if time.Since(t.latest) > recent {
 		windows = nil
 	}
-	if err := t.quiesceWindows(ctx, windows); err != nil {
-		return err
+	if len(windows) == 0 && !asked {
+		return nil
 	}
-	switch {
-	case asked: // the programs may have sent requests to the window manager
-		return t.awaitFocus(ctx)
-	case len(windows) > 0:
-		t.ManagerMayAct()
-		return t.AwaitManager(ctx)
+	for round := range sceneRounds {
+		if err := t.quiesceWindows(ctx, windows, round > 0); err != nil {
+			return err
+		}
+		if !asked { // the programs may have sent requests to the window manager
+			t.ManagerMayAct()
+			if asked, err = t.AwaitPointer(ctx); err != nil || !asked {
+				return err
+			}
+		}
+		now, err := t.awaitFocus(ctx)
+		if err != nil || now == t.scene {
+			return err
+		}
+		if now, err = t.awaitTaken(ctx, now); err != nil {
+			return err
+		}
+		t.scene, windows, asked = now, []xproto.Window{now.focus}, false
+		if now.focus <= xproto.InputFocusPointerRoot {
+			windows = nil
+		}
 	}
 	return nil
 }
 
-// quiesceWindows waits for the applications of windows, and for what they paste.
-func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) error {
+// quiesceWindows waits for the applications of windows, and for what they paste. fresh means
+// that the scene has changed.
+func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window, fresh bool) error {
 	var apps []*process
 	defer func() {
 		for _, p := range apps {
@@ -135,7 +176,7 @@ func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) e
 		}
 	}()
 	for _, win := range windows {
-		p, err := t.quiesceWindow(ctx, win)
+		p, err := t.quiesceWindow(ctx, win, fresh)
 		if p != nil {
 			apps = append(apps, p)
 		}
@@ -143,7 +184,7 @@ func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) e
 			return err
 		}
 	}
-	if len(windows) == 0 {
+	if len(windows) == 0 || fresh {
 		return nil
 	}
 	return t.quiescePaste(ctx, apps)
@@ -151,13 +192,14 @@ func (t *Tracker) quiesceWindows(ctx context.Context, windows []xproto.Window) e
 
 // quiesceWindow waits for the application of a window. It returns its process if the process
 // sleeps in time.
-func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep *process, err error) {
-	win = t.tree.managed(win)
+func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window, fresh bool) (asleep *process, err error) {
+	win = t.tree.managed(win, nil)
 	top, pings, ok := t.tree.application(win)
 	if !ok {
 		return nil, nil
 	}
 	var app *process
+	var family []int // processes that must be idle together, of a browser
 	if pid := t.tree.process(win, top); pid > 0 && pid != os.Getpid() {
 		app = t.display.watch(pid)
 		defer func() {
@@ -166,7 +208,16 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep 
 			}
 		}()
 	}
-	took, err := t.limited(ctx, top, takeLimit, func(ctx context.Context) error {
+	work := func() []int {
+		switch {
+		case app == nil:
+			return nil
+		case len(family) > 1:
+			return family
+		}
+		return append(childrenOf(app.pid), app.pid) // a terminal waits for its children
+	}
+	took, err := t.limited(ctx, top, takeLimit, work, func(ctx context.Context) error {
 		switch {
 		case pings:
 			return t.ping(ctx, top)
@@ -178,7 +229,31 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep 
 	if err != nil || !took || app == nil {
 		return nil, err
 	}
-	err = within(ctx, quietLimit, func(ctx context.Context) error { return t.waitApplication(ctx, app, top, pings) })
+	limit := workLimit
+	if pings {
+		family = helpers(app.pid)
+	}
+	if len(family) > 1 || t.busy.has(top) {
+		limit = quietLimit
+	}
+	err = withinWork(ctx, limit, work, func(ctx context.Context) error {
+		if len(family) > 1 {
+			return t.display.waitFamily(ctx, family, familyQuiet)
+		}
+		err := t.waitApplication(ctx, app, top, pings)
+		switch {
+		case err != nil:
+			return err
+		case !pings && t.tree.takesFocus(top):
+			return t.display.waitFamily(ctx, []int{app.pid}, clickQuiet)
+		case fresh:
+			return t.display.waitFamily(ctx, []int{app.pid}, familyQuiet)
+		}
+		return nil
+	})
+	if ctx.Err() == nil {
+		t.busy.record(top, err != nil && !errors.Is(err, fs.ErrNotExist))
+	}
 	if err == nil {
 		return app, nil
 	}
@@ -186,15 +261,10 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window) (asleep 
 }
 
 // waitApplication waits until an application sleeps, because it may not answer pings, or may
-// wait for other programs: GTK reads the clipboard before it shows a menu. All processes of
-// a browser must be idle.
+// wait for other programs: GTK reads the clipboard before it shows a menu.
 func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.Window, pings bool) error {
-	if pings {
-		if family := helpers(app.pid); len(family) > 1 {
-			return t.display.waitFamily(ctx, family)
-		}
-	}
-	return t.display.poll(ctx, func() (_ bool, err error) {
+	acted := false // a child did
+	err := t.display.poll(ctx, func() (_ bool, err error) {
 		if pings { // which have woken it
 			_, err = app.waitAsleep(ctx, quick, nil)
 		} else {
@@ -203,18 +273,35 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 		if _, _, shown := t.tree.application(top); !shown {
 			return true, nil
 		}
-		// The window of a terminal closes when the program in the terminal ends.
-		if errors.Is(err, fs.ErrNotExist) || err == nil && childEnds(app.pid) {
+		// The window or tab of a terminal closes when the program in the terminal ends.
+		if errors.Is(err, fs.ErrNotExist) || err == nil && childActs(app.pid) {
+			acted = true
 			return false, nil
 		}
 		return true, err
 	})
+	if err != nil {
+		return err
+	}
+	before := t.children
+	t.children = parent{app.pid, childrenOf(app.pid)}
+	ended := func(child int) bool { return !slices.Contains(t.children.children, child) }
+	if !acted && (before.pid != app.pid || !slices.ContainsFunc(before.children, ended)) {
+		return nil
+	}
+	return t.display.waitFamily(ctx, append(slices.Clone(t.children.children), app.pid), clickQuiet)
+}
+
+// parent is a process with children, such as a terminal.
+type parent struct {
+	pid      int
+	children []int
 }
 
 // limited calls f with a context that ends after limit, or earlier if the last wait for the
-// window has timed out. It reports whether f returned nil. The error is that of fatal.
-func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Duration, f func(context.Context) error) (bool, error) {
-	err := within(ctx, t.withoutAnswer.limit(win, limit), f)
+// window has timed out, or later if the processes wait for a processor. It reports whether f returned nil. The error is that of fatal.
+func (t *Tracker) limited(ctx context.Context, win xproto.Window, limit time.Duration, pids func() []int, f func(context.Context) error) (bool, error) {
+	err := withinWork(ctx, t.withoutAnswer.limit(win, limit), pids, f)
 	if ctx.Err() == nil {
 		t.withoutAnswer.record(win, err != nil)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
@@ -22,8 +23,9 @@ const (
 type tree struct {
 	*Display
 	names struct {
-		protocols, ping, pid, machine, state, wake, clipboard xproto.Atom
+		protocols, ping, pid, machine, state, wake, clipboard, clients, active, takeFocus xproto.Atom
 	}
+	path atomic.Pointer[[]xproto.Window] // from a child of the root to the last window that managed found
 }
 
 func newTree(d *Display) (*tree, error) {
@@ -31,7 +33,8 @@ func newTree(d *Display) (*tree, error) {
 	err := request.Atoms(d.X, map[string]*xproto.Atom{
 		"WM_PROTOCOLS": &t.names.protocols, "_NET_WM_PING": &t.names.ping, "_NET_WM_PID": &t.names.pid,
 		"WM_CLIENT_MACHINE": &t.names.machine, "WM_STATE": &t.names.state, "_DESKHAND_KEYCODES": &t.names.wake,
-		"CLIPBOARD": &t.names.clipboard,
+		"CLIPBOARD": &t.names.clipboard, "_NET_CLIENT_LIST": &t.names.clients, "_NET_ACTIVE_WINDOW": &t.names.active,
+		"WM_TAKE_FOCUS": &t.names.takeFocus,
 	})
 	return t, err
 }
@@ -54,6 +57,13 @@ func (t *tree) application(win xproto.Window) (top xproto.Window, pings, ok bool
 		at = up.Parent
 	}
 	return win, false, true
+}
+
+// takesFocus reports whether the application of a window takes the focus itself when the
+// window manager offers it (ICCCM, section 4.1.7). Without pings, it is one of Java.
+func (t *tree) takesFocus(top xproto.Window) bool {
+	p, err := request.Property(t.X, top, t.names.protocols, 64).Reply()
+	return err == nil && slices.Contains(request.Words(p), uint32(t.names.takeFocus))
 }
 
 // process returns the process of a window's client on this machine, 0 if unknown. top
@@ -129,15 +139,43 @@ func (t *tree) selectionOwners() (owners []xproto.Window, err error) {
 	return owners, nil
 }
 
+// pointed returns the reply to QueryPointer on the root window, and the managed window under
+// the pointer, or 0. It takes one round trip if the pointer is still in the same window.
+func (t *tree) pointed() (r *xproto.QueryPointerReply, win xproto.Window, err error) {
+	var root xproto.QueryPointerCookie
+	asked := make(map[xproto.Window]probe, frameDepth)
+	t.Batch(func() {
+		root = xproto.QueryPointer(t.X, t.Root)
+		if path := t.path.Load(); path != nil {
+			for _, w := range *path {
+				asked[w] = t.probe(w)
+			}
+		}
+	})
+	if r, err = root.Reply(); err != nil {
+		return nil, 0, request.Wrap("query pointer", err)
+	}
+	if r.Child != 0 {
+		win = t.managed(r.Child, asked)
+	}
+	return r, win, nil
+}
+
 // managed returns the window in a child of the root with WM_STATE (ICCCM, section 4.1.3.1),
-// or that child.
-func (t *tree) managed(child xproto.Window) xproto.Window {
-	for at, depth := child, 0; at != 0 && depth < frameDepth; depth++ {
-		state := t.askState(at)
-		pointer := xproto.QueryPointer(t.X, at) // mostly it is in the window
-		marked := hasState(state)
-		r, err := pointer.Reply()
+// or that child. It follows the pointer, which mostly is in the window. asked has the
+// requests that were sent before, and may be nil.
+func (t *tree) managed(child xproto.Window, asked map[xproto.Window]probe) xproto.Window {
+	var path []xproto.Window
+	for at := child; at != 0 && len(path) < frameDepth; {
+		path = append(path, at)
+		p, ok := asked[at]
+		if !ok {
+			t.Batch(func() { p = t.probe(at) })
+		}
+		marked := hasState(p.state)
+		r, err := p.pointer.Reply()
 		if marked {
+			t.path.Store(&path)
 			return at
 		}
 		if err != nil {
@@ -146,6 +184,16 @@ func (t *tree) managed(child xproto.Window) xproto.Window {
 		at = r.Child
 	}
 	return t.managedBelow(child)
+}
+
+// probe is the requests that managed needs of a window.
+type probe struct {
+	state   xproto.GetPropertyCookie
+	pointer xproto.QueryPointerCookie
+}
+
+func (t *tree) probe(win xproto.Window) probe {
+	return probe{t.askState(win), xproto.QueryPointer(t.X, win)}
 }
 
 // managedBelow searches all windows in a frame: the pointer may be on the decoration.
