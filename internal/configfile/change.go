@@ -13,7 +13,8 @@ type fileLock struct {
 }
 
 // Exclusive runs f while this Store makes no change of a file, so that f sees the file after
-// Written has returned for each change. It waits for a running change until ctx ends. It returns the error of f, or the cause if ctx ended first.
+// Written has returned for each change. It waits for a running change until ctx ends. It returns
+// the error of f, or the cause if ctx ended first.
 func (s *Store) Exclusive(ctx context.Context, file string, f func() error) error {
 	s.mu.Lock()
 	t := s.locks[file]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) && os.Getenv("LISTEN_FDS") == "1" {
 		name = os.Getenv("LISTEN_FDNAMES")
 	}
-	os.Stdout.WriteString(at + " " + name + " " + strings.Join(os.Args[1:], " "))
+	fmt.Print(at, " ", name, " ", strings.Join(os.Args[1:], " "))
 	os.Exit(0)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/folder"
 )
@@ -217,4 +218,34 @@ func TestExchangedFolders(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Name != "keep/file" {
 		t.Errorf("the target of the link has %v, %v", entries, err)
 	}
+}
+
+// TestExchangedFolderErrors has another goroutine exchange a folder and a link in one step. The
+// error of a call that meets the link says so.
+func TestExchangedFolderErrors(t *testing.T) {
+	t.Parallel()
+	dir, away := t.TempDir(), t.TempDir()
+	at, trap := filepath.Join(dir, "folder"), filepath.Join(dir, "trap")
+	write(t, filepath.Join(at, "keep", "file"), "kept")
+	link(t, away, trap)
+	done := make(chan struct{})
+	var swap sync.WaitGroup
+	swap.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, at, unix.AT_FDCWD, trap, unix.RENAME_EXCHANGE)
+			}
+		}
+	})
+	for range 20_000 {
+		if _, err := local.Read(dir, "folder/keep/file", 100); err != nil && !errors.Is(err, folder.ErrLink) {
+			t.Errorf("Read = %v", err)
+			break
+		}
+	}
+	close(done)
+	swap.Wait()
 }

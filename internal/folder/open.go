@@ -35,7 +35,7 @@ func openBelow(dir, name string, create bool) (*os.Root, error) {
 		return nil, errors.Join(&fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: ErrName}, d.Close())
 	}
 	at := dir
-	for _, component := range strings.Split(name, "/") {
+	for component := range strings.SplitSeq(name, "/") {
 		at = filepath.Join(at, component)
 		next, err := enter(d, component, create)
 		if err = errors.Join(withPath(at, err), d.Close()); err != nil {
@@ -90,7 +90,10 @@ func enter(d *os.Root, name string, create bool) (*os.Root, error) {
 		}
 		next, err := d.OpenRoot(name)
 		if err != nil {
-			return nil, err
+			if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != syscall.ELOOP && errno != syscall.ENOTDIR {
+				return nil, err
+			}
+			continue // a link or a file is there now
 		}
 		opened, err := next.Stat(".")
 		if err == nil && os.SameFile(before, opened) {

@@ -1,13 +1,14 @@
-// Command notices writes the licences of the modules that a program links.
+// Command notices writes the licences of the modules that a program links and of the npm
+// packages of its web page.
 //
 // # Usage
 //
-//	go list -deps -json ./cmd/deskhand | go run ./internal/notices > bin/THIRD_PARTY_NOTICES
+//	go list -deps -json ./cmd/deskhand | go run ./internal/notices -libs httpapi/libs.lock > bin/THIRD_PARTY_NOTICES
 //
-// With -sbom v1.2.3 it writes the modules of that version of deskhand as a
+// With -sbom v1.2.3 it writes the modules and packages of that version of deskhand as a
 // CycloneDX document.
 //
-// It fails and names the file if a module has no licence, a licence that
+// It fails and names the file if one of them has no licence, a licence that
 // licensecheck does not recognise, or one under which deskhand may not be
 // distributed.
 package main
@@ -19,6 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -39,8 +41,12 @@ var allowed = []string{
 
 // reviewed lists files that licensecheck does not know, with the licence that a person found.
 var reviewed = map[string]string{
-	"modernc.org/memory/LICENSE-LOGO":   "the origin of a picture that is not linked",
-	"modernc.org/sqlite/LICENSE-SQLITE": "public domain",
+	"github.com/prometheus/client_golang/NOTICE": "Apache-2.0",
+	"github.com/prometheus/client_model/NOTICE":  "Apache-2.0",
+	"github.com/prometheus/common/NOTICE":        "Apache-2.0",
+	"github.com/prometheus/procfs/NOTICE":        "Apache-2.0",
+	"modernc.org/memory/LICENSE-LOGO":            "the origin of a picture that is not linked",
+	"modernc.org/sqlite/LICENSE-SQLITE":          "public domain",
 }
 
 // minCoverage is how much of a licence file must be a known licence, in percent.
@@ -66,8 +72,9 @@ type listed struct {
 	}
 }
 
-// notice is a module and its licence files.
+// notice is a module, or a package of npm, and its licence files.
 type notice struct {
+	kind            string // of package URLs: golang or npm
 	module, version string
 	files           []licence
 }
@@ -81,8 +88,14 @@ type licence struct {
 
 func main() {
 	sbom := flag.String("sbom", "", "write a CycloneDX document of this `version` of deskhand")
+	libs := flag.String("libs", "", "the lock `file` of the page's third-party code")
 	flag.Parse()
 	notices, err := collect(os.Stdin)
+	if err == nil && *libs != "" {
+		var more []notice
+		more, err = collectLibs(*libs)
+		notices = append(notices, more...)
+	}
 	switch {
 	case err != nil:
 	case *sbom != "":
@@ -114,7 +127,7 @@ func collect(packages io.Reader) ([]notice, error) {
 		i := slices.IndexFunc(notices, func(n notice) bool { return n.module == p.Module.Path })
 		if i < 0 {
 			i = len(notices)
-			notices = append(notices, notice{module: p.Module.Path, version: p.Module.Version})
+			notices = append(notices, notice{kind: "golang", module: p.Module.Path, version: p.Module.Version})
 			if err := notices[i].add(p.Module.Dir, ".", true); err != nil {
 				problems = append(problems, err)
 			}
@@ -130,6 +143,45 @@ func collect(packages io.Reader) ([]notice, error) {
 		}
 	}
 	slices.SortFunc(notices, func(a, b notice) int { return strings.Compare(a.module, b.module) })
+	return notices, errors.Join(problems...)
+}
+
+// collectLibs returns the npm packages of the web page. Their files are in ui/lib beside
+// the lock file.
+func collectLibs(lock string) ([]notice, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return nil, err
+	}
+	var libraries []struct {
+		Package, Version string
+		Files            map[string]string
+	}
+	if err := json.Unmarshal(text, &libraries); err != nil {
+		return nil, fmt.Errorf("read %s: %w", lock, err)
+	}
+	var notices []notice
+	var problems []error
+	for _, l := range libraries {
+		file, name := l.Files["LICENSE"], l.Package+"/LICENSE"
+		if file == "" {
+			problems = append(problems, fmt.Errorf("%s: the LICENSE of %s is not among its files", lock, l.Package))
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(lock), "ui/lib", file))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: run make libs", err)
+		}
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		ids, err := classify(name, text, true)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		notices = append(notices, notice{"npm", l.Package, l.Version, []licence{{name, ids, text}}})
+	}
 	return notices, errors.Join(problems...)
 }
 
@@ -190,7 +242,7 @@ func classify(name string, text []byte, whole bool) ([]string, error) {
 // write writes the texts. A text that several modules share is written once.
 func write(to io.Writer, notices []notice) error {
 	var out bytes.Buffer
-	out.WriteString("deskhand contains Go's standard library and the modules below, under the licences that follow.\n" +
+	out.WriteString("deskhand contains Go's standard library and the modules and npm packages below, under the licences that follow.\n" +
 		"The licence of the standard library is that of " + goLicence + ".\n\n")
 	var texts [][]byte
 	for _, n := range notices {

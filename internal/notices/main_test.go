@@ -45,7 +45,8 @@ func list(t *testing.T, arch, tags string) *bytes.Buffer {
 func TestBOM(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1000000000")
 	notices := []notice{
-		{module: "example.com/b", version: "v2.0.0+incompatible", files: []licence{{ids: []string{"MIT"}}, {ids: []string{"MIT", "GooglePatentsFile"}}}},
+		{kind: "golang", module: "example.com/b", version: "v2.0.0+incompatible", files: []licence{{ids: []string{"MIT"}}, {ids: []string{"MIT", "GooglePatentsFile"}}}},
+		{kind: "npm", module: "@x/term", version: "6.0.0", files: []licence{{ids: []string{"MIT"}}}},
 	}
 	var texts [2]bytes.Buffer
 	for i := range texts {
@@ -69,8 +70,8 @@ func TestBOM(t *testing.T) {
 	if got.Metadata.Timestamp != "2001-09-09T01:46:40Z" || got.Metadata.Component.PURL != "pkg:golang/github.com/deskhand/deskhand@v1.2.3" {
 		t.Errorf("metadata: %+v", got.Metadata)
 	}
-	if len(got.Components) != 2 || got.Components[0].PURL != "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go") ||
-		got.Components[1].PURL != "pkg:golang/example.com/b@v2.0.0%2Bincompatible" {
+	if len(got.Components) != 3 || got.Components[0].PURL != "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go") ||
+		got.Components[1].PURL != "pkg:golang/example.com/b@v2.0.0%2Bincompatible" || got.Components[2].PURL != "pkg:npm/%40x/term@6.0.0" {
 		t.Fatalf("components: %+v", got.Components)
 	}
 	if l := got.Components[1].Licences; len(l) != 2 || l[0].Licence.ID != "MIT" || l[1].Licence.ID != "" || l[1].Licence.Name != "GooglePatentsFile" {
@@ -103,6 +104,52 @@ func TestLinkedLicences(t *testing.T) {
 				t.Errorf("the text of %s is not in the notices", f.name)
 			}
 		}
+	}
+}
+
+// TestLibs reads the licences of the npm packages of a lock file, and wants one of each.
+func TestLibs(t *testing.T) {
+	t.Parallel()
+	mit, err := os.ReadFile(filepath.Join("testdata", "MIT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	lock, licence := filepath.Join(dir, "libs.lock"), filepath.Join(dir, "ui", "lib", "term.LICENSE.txt")
+	if err := os.MkdirAll(filepath.Dir(licence), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(files, text, want string) {
+		t.Helper()
+		if err := os.WriteFile(lock, []byte(`[{"package":"@x/term","version":"6.0.0","files":`+files+`}]`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if text != "" {
+			if err := os.WriteFile(licence, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := collectLibs(lock); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("collectLibs() = %v, want an error with %q", err, want)
+		}
+	}
+	named := `{"LICENSE":"term.LICENSE.txt"}`
+	refused(`{}`, "", "the LICENSE of @x/term is not among its files")
+	refused(named, "", "run make libs")
+	refused(named, "You may use this on Tuesdays.", "@x/term/LICENSE is no licence that is known")
+	if err := os.WriteFile(licence, mit, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	notices, err := collectLibs(lock)
+	if err != nil || len(notices) != 1 {
+		t.Fatalf("%v, %v", notices, err)
+	}
+	var out bytes.Buffer
+	if err := write(&out, notices); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "\n@x/term 6.0.0\n    @x/term/LICENSE: text 1 (MIT)\n") || !bytes.Contains(out.Bytes(), bytes.TrimSpace(mit)) {
+		t.Errorf("the notices are\n%s", out.Bytes())
 	}
 }
 

@@ -13,7 +13,7 @@
 //
 // An Encoder holds only memory: caches of a few views (format, region, size) up to a fixed
 // number of bytes, and as many compressors as there are cores. [Encoder.Trim] frees all of it.
-// Seq and Bands of the images must not go back, except after Trim.
+// Seq and Bands of the images must not decrease, except after Trim.
 //
 // # Concurrency
 //
@@ -22,7 +22,8 @@
 //
 // # Errors
 //
-// [ErrInvalid] for an invalid image or invalid options, or the error of the context.
+// Encode returns an error that wraps [ErrInvalid] for an invalid image or invalid options, or
+// the error of its context.
 //
 // # Requirements
 //

@@ -31,7 +31,7 @@ func (w *worker) pngPiece(r rows) (*piece, error) {
 	line := 3*r.width + 1
 	raw := grow(&w.raw, line*r.height)
 	for y := range r.height {
-		raw[y*line] = 0 // filter None: others do not make screens smaller
+		raw[y*line] = 0 // filter None: other filters do not make screenshots smaller
 		toRGB(raw[y*line+1:][:3*r.width], r.pix[y*r.stride:])
 	}
 	if err := w.deflate(&w.screen, screenLevel, raw); err != nil {

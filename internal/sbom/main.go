@@ -3,11 +3,11 @@
 //
 // # Usage
 //
-//	sbom [-root DIR] FILE [NAME=VERSION]...
+//	sbom [-root DIR] [-libs FILE] FILE [NAME=VERSION]...
 //
 // It lists the packages that dpkg has installed, the modules that are linked
-// into /usr/local/bin/deskhand, the npm packages below /usr/local, and the
-// programs that the arguments name. The document has neither a time nor a
+// into /usr/local/bin/deskhand, the npm packages of its web page (-libs) and
+// below /usr/local, and the programs that the arguments name. The document has neither a time nor a
 // random number: the same image gives the same document.
 package main
 
@@ -31,19 +31,20 @@ import (
 
 func main() {
 	root := flag.String("root", "/", "file system to describe")
+	libs := flag.String("libs", "", "the lock `file` of the web page's npm packages")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: sbom [-root DIR] FILE [NAME=VERSION]...")
+		fmt.Fprintln(os.Stderr, "usage: sbom [-root DIR] [-libs FILE] FILE [NAME=VERSION]...")
 		os.Exit(2)
 	}
-	if err := run(*root, flag.Arg(0), flag.Args()[1:]); err != nil {
+	if err := run(*root, *libs, flag.Arg(0), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root, file string, programs []string) error {
-	d, err := describe(root, programs)
+func run(root, libs, file string, programs []string) error {
+	d, err := describe(root, libs, programs)
 	if err != nil {
 		return err
 	}
@@ -54,10 +55,17 @@ func run(root, file string, programs []string) error {
 	return os.WriteFile(file, text.Bytes(), 0o644)
 }
 
-func describe(root string, programs []string) (cyclonedx.Document, error) {
+func describe(root, libs string, programs []string) (cyclonedx.Document, error) {
 	d := cyclonedx.Document{Component: cyclonedx.Component{Type: "container", Name: "deskhand"}}
 	for _, read := range []func(root string) ([]cyclonedx.Component, error){debianPackages, goModules, npmPackages} {
 		list, err := read(root)
+		if err != nil {
+			return d, err
+		}
+		d.Components = append(d.Components, list...)
+	}
+	if libs != "" {
+		list, err := pagePackages(libs)
 		if err != nil {
 			return d, err
 		}
@@ -136,6 +144,23 @@ func goModules(root string) ([]cyclonedx.Component, error) {
 			m = m.Replace
 		}
 		list = append(list, cyclonedx.Library("golang", m.Path, m.Version, ""))
+	}
+	return list, nil
+}
+
+// pagePackages returns the npm packages of a lock file of package httpapi.
+func pagePackages(lock string) ([]cyclonedx.Component, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return nil, err
+	}
+	var packages []struct{ Package, Version string }
+	if err := json.Unmarshal(text, &packages); err != nil {
+		return nil, fmt.Errorf("%s: %w", lock, err)
+	}
+	var list []cyclonedx.Component
+	for _, p := range packages {
+		list = append(list, cyclonedx.Library("npm", p.Package, p.Version, ""))
 	}
 	return list, nil
 }

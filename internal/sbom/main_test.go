@@ -45,7 +45,7 @@ Version: 1
 		t.Fatalf("build a program: %v\n%s", err, out)
 	}
 
-	d, err := describe(root, []string{"node=v22.1.0"})
+	d, err := describe(root, "../../httpapi/libs.lock", []string{"node=v22.1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ Version: 1
 	}
 	for _, purl := range []string{
 		"pkg:deb/debian/libstdc%2B%2B6@1%3A14.2.0-19?arch=amd64&distro=debian-13", "pkg:npm/npm@10.9.4", "pkg:npm/%40scope/tool@2.0.0",
-		"pkg:generic/node@v22.1.0",
+		"pkg:generic/node@v22.1.0", "pkg:npm/%40xterm/xterm@6.0.0",
 	} {
 		if !has(purl) {
 			t.Errorf("%s is missing", purl)

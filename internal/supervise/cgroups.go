@@ -20,8 +20,8 @@ import (
 // session and tree and clears its environment.
 //
 // The groups are in a group of the host, below this program's group. The name of the host's
-// group identifies the state directory. The host holds a lock on it, which the kernel releases at the end of the program.
-// Other hosts end the processes in groups that are not locked.
+// group identifies the state directory. The host holds a lock on it, which the kernel releases
+// at the end of the program. Other hosts end the processes in groups that are not locked.
 type Cgroups struct {
 	state string // the state directory, or ""
 	own   string // this program's group; "": no groups can be made

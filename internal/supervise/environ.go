@@ -91,12 +91,16 @@ func LookPath(file string, env []string) (string, error) {
 		if err == nil {
 			return full, nil
 		}
-		if errors.Is(err, os.ErrPermission) {
+		// A directory that this user may not search has no program for this user.
+		if pe := (*os.PathError)(nil); errors.As(err, &pe) && pe.Op == opExecute {
 			refusal = err
 		}
 	}
 	return "", fmt.Errorf("look up %q: %w", file, refusal)
 }
+
+// opExecute is the operation of the errors about files that may not be executed.
+const opExecute = "execute"
 
 // executable returns an error unless this user may execute the file.
 func executable(path string) error {
@@ -107,10 +111,10 @@ func executable(path string) error {
 	case err != nil:
 		return err
 	case !fi.Mode().IsRegular():
-		return &os.PathError{Op: "execute", Path: path, Err: unix.EACCES}
+		return &os.PathError{Op: opExecute, Path: path, Err: unix.EACCES}
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
-		return &os.PathError{Op: "execute", Path: path, Err: err}
+		return &os.PathError{Op: opExecute, Path: path, Err: err}
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestEnviron(t *testing.T) {
@@ -77,6 +79,32 @@ func TestLookPath(t *testing.T) {
 			t.Errorf("LookPath(sh, %v) = %q, %v", env, got, err)
 		}
 	}
+}
+
+// A directory of PATH that this user may not search hides no program of the others.
+func TestLookPathUnsearchable(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	t.Cleanup(func() { _ = os.Chmod(parent, 0o700) }) //nolint:gosec // a directory
+	if err := os.Chmod(parent, 0); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + filepath.Join(parent, "bin") + ":/bin"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and no unlock: the thread ends with its user
+		if os.Geteuid() == 0 {
+			_ = unix.Setfsuid(65534)
+		}
+		if got, err := LookPath("sh", env); got != "/bin/sh" || err != nil {
+			t.Errorf("LookPath(sh): %q, %v", got, err)
+		}
+		if got, err := LookPath("no-such-program", env); !errors.Is(err, ErrNotFound) {
+			t.Errorf("LookPath(no-such-program): %q, %v, want ErrNotFound", got, err)
+		}
+	}()
+	<-done
 }
 
 func TestTag(t *testing.T) {

@@ -16,11 +16,10 @@ const mostEnviron = 8 << 20
 // lineage returns the value of GroupVariable in a process's environment, or "" if it has
 // none or the environment cannot be read.
 //
-// The environment is in the process's memory, which execve(2) replaces. Until the new
-// memory is filled, and for a reader that has opened the old one, the environment is
-// empty. certain is false if the process may be executing another program. If state is
-// the same later, the process is not executing one: a program can make its environment look incomplete
-// forever.
+// The environment is in the process's memory, which execve(2) replaces. Until the new memory is
+// filled, and for a reader that has opened the old one, the environment is empty. certain is
+// false if the process may be executing another program. If state is the same later, the process
+// is not executing one: a program can make its environment look incomplete forever.
 func lineage(pid int) (value string, state environState, certain bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	env, err := readUpTo(dir+"/environ", mostEnviron)

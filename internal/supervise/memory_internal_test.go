@@ -42,3 +42,31 @@ func TestLeastMemory(t *testing.T) {
 		t.Errorf("this program may use %d bytes", got)
 	}
 }
+
+// What is left of the smallest limit counts, and files that the kernel can drop are left.
+func TestLeftMemory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit, used, stat string
+		want              int64
+	}{
+		"no limit":       {"max\n", "2000000\n", "", 5000000},
+		"a limit":        {"3000000\n", "2000000\n", "", 1000000},
+		"files":          {"3000000\n", "2000000\n", "anon 1500000\ninactive_file 500000\n", 1500000},
+		"above":          {"3000000\n", "4000000\n", "inactive_file 100\n", 0},
+		"more than free": {"9000000\n", "2000000\n", "", 5000000},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"memory.max": c.limit, "memory.current": c.used, "memory.stat": c.stat} {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := leftMemory(5000000, []string{dir}); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	if got := AvailableMemory(); got < 1<<20 || got > MemoryLimit() {
+		t.Errorf("%d of %d bytes are available", got, MemoryLimit())
+	}
+}

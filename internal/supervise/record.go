@@ -90,6 +90,9 @@ func (rf *recordFile) close(remove bool) error {
 			err = nil
 		}
 	}
+	// Closing alone does not release it while a child that is about to execute its
+	// program has a copy of the descriptor.
+	_ = unix.Flock(int(rf.f.Fd()), unix.LOCK_UN)
 	return errors.Join(err, rf.f.Close())
 }
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -56,7 +57,10 @@ func Start(tb testing.TB, width, height int) *Server {
 	}
 	tb.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		// Xvfb misses a signal that comes just before it waits for events.
+		kill := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
+		kill.Stop()
 	})
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil {
