@@ -67,6 +67,12 @@ const (
 	ActionMinimiseWindow ActionName = "minimise_window"
 	ActionMaximiseWindow ActionName = "maximise_window"
 	ActionRestoreWindow  ActionName = "restore_window"
+
+	// ActionExclusive is the end of inputs of [Desktop.Exclusive] that were cut. Its Count
+	// is the number of inputs before that.
+	ActionExclusive ActionName = "exclusive"
+	ActionElement   ActionName = "element" // Command, Target, and Text of setText
+	ActionBrowser   ActionName = "browser" // Command, and Target if it has one
 )
 
 func (n ActionName) words() string { return strings.ReplaceAll(string(n), "_", " ") }
@@ -74,6 +80,16 @@ func (n ActionName) words() string { return strings.ReplaceAll(string(n), "_", "
 // pressesKeys reports whether an action presses keys. ActionKeyUp does not.
 func (n ActionName) pressesKeys() bool {
 	return n == ActionType || n == ActionPress || n == ActionKeyDown
+}
+
+// pressesButton reports whether an action presses a button, of the wheel aside.
+func (n ActionName) pressesButton() bool {
+	return n == ActionClick || n == ActionButtonDown || n == ActionDrag
+}
+
+// mayConfirm reports whether an action may press a dialog's button.
+func (a *Action) mayConfirm() bool {
+	return a.Name.pressesButton() || a.Name == ActionPress && a.chord != nil && a.chord.Confirms()
 }
 
 // Action is one input, as the policy and the event stream see it. If a viewer, or the
@@ -91,11 +107,16 @@ type Action struct {
 	Delta  *Point     `json:"delta,omitempty"`  // of scrolls
 	Keys   string     `json:"keys,omitempty"`   // the chord or key; empty when a person pressed it
 	Text   string     `json:"text,omitempty"`   // what was typed, at most its first 4096 characters; empty when secret
+	Secret string     `json:"secret,omitempty"` // the name of the secret that was typed or filled in; Length and Typed are zero then
 	Length int        `json:"length,omitempty"` // of what was typed, in characters
 	Typed  *int       `json:"typed,omitempty"`  // characters that were typed, if not all
 	Window WindowID   `json:"window,omitempty"` // of window actions
 	App    string     `json:"app,omitempty"`    // of launches
-	Time   time.Time  `json:"time"`             // when it began
+	// Command is what an action of a browser or of an element does, such as "navigate", and
+	// Target the URL or the element that it is about.
+	Command string    `json:"command,omitempty"`
+	Target  string    `json:"target,omitempty"`
+	Time    time.Time `json:"time"` // when it began
 	// Error is why the action failed, or ended early. An action that had no effect
 	// has no event.
 	Error string `json:"error,omitempty"`
@@ -159,16 +180,37 @@ type Drag struct {
 // Scroll turns the wheel.
 type Scroll struct {
 	At          *Point // nil: where the pointer is
-	DX, DY      int    // in clicks, at most 1000, not both zero; DX > 0 is right, DY > 0 is down
+	DX, DY      int    // in clicks, at most 1000; DX > 0 is right, DY > 0 is down
 	Modifiers   []string
 	Observation string
 }
+
+// TypeMode is a way to get a text into a program.
+type TypeMode string
+
+// The ways to get a text into a program.
+//
+// TypeKeys presses keys. TypePaste puts the text on the clipboard, presses the chord that pastes
+// in the program with the focus, and then puts the former text or picture back on the clipboard.
+// A line feed in a pasted text does not press Return. TypeAuto presses keys, but pastes the
+// characters that the program cannot get from keys: Java takes characters beyond U+FFFF, such as
+// emoji, for other ones. It never pastes a secret.
+const (
+	TypeAuto  TypeMode = "auto"
+	TypeKeys  TypeMode = "keys"
+	TypePaste TypeMode = "paste"
+)
 
 // Type is text to type into the window that has the focus.
 type Type struct {
 	Text   string        // 1 byte to 1 MiB
 	Delay  time.Duration // between characters; at most 10 s
 	Secret bool          // keeps the text out of events and logs
+	Mode   TypeMode      // empty: TypeAuto
+
+	// SecretName names the secret of Config.SecretValue that is typed in place of Text. Its
+	// text and its length are in no event, error or log.
+	SecretName string
 }
 
 // Press presses and releases a key or a chord.

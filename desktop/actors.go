@@ -34,7 +34,7 @@ func (c *control) seen(a Actor) {
 	if a.Kind == ActorViewer {
 		return
 	}
-	if i := slices.IndexFunc(c.present, func(p Presence) bool { return p.Actor.same(a) }); i >= 0 {
+	if i := slices.IndexFunc(c.present, func(p Presence) bool { return p.Actor.Same(a) }); i >= 0 {
 		c.present[i] = Presence{a, time.Now()}
 		return
 	}

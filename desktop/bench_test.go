@@ -75,39 +75,41 @@ func BenchmarkCall(b *testing.B) {
 	d := startBench(b)
 	terminals(b, d, quiet)
 	ctx := b.Context()
-	window, bare := desktop.Point{X: 200, Y: 200}, desktop.Point{X: 1400, Y: 880}
 	n := 0
+	// Each click is at another place: two at one place are kept apart by half a second.
+	next := func(p desktop.Point) desktop.Point {
+		n++
+		return desktop.Point{X: p.X + n%5*20, Y: p.Y}
+	}
+	window, bare := desktop.Point{X: 200, Y: 200}, desktop.Point{X: 1300, Y: 880}
+	click := func(p desktop.Point, modifiers ...string) error {
+		at := next(p)
+		_, err := d.Click(ctx, desktop.Click{At: &at, Modifiers: modifiers})
+		return err
+	}
 	for _, bench := range []struct {
 		name string
 		call func() error
 	}{
 		{"move", func() error {
-			n++
-			_, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: 1300 + n%100, Y: 880}})
+			_, err := d.Move(ctx, desktop.Move{At: next(bare)})
 			return err
 		}},
 		{"position", func() error { _, err := d.Pointer(ctx); return err }},
-		{"click", func() error { _, err := d.Click(ctx, desktop.Click{At: &bare}); return err }},
+		{"click", func() error { return click(bare) }},
 		{"move over window", func() error {
-			n++
-			_, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: window.X + n%100, Y: window.Y}})
+			_, err := d.Move(ctx, desktop.Move{At: next(window)})
 			return err
 		}},
 		{"position over window", func() error { _, err := d.Pointer(ctx); return err }},
-		{"click on window", func() error { _, err := d.Click(ctx, desktop.Click{At: &window}); return err }},
-		{"click with modifiers", func() error {
-			_, err := d.Click(ctx, desktop.Click{At: &bare, Modifiers: []string{"ctrl", "shift"}})
-			return err
-		}},
+		{"click on window", func() error { return click(window) }},
+		{"click with modifiers", func() error { return click(bare, "ctrl", "shift") }},
 		{"windows", func() error { _, err := d.Windows(ctx, desktop.WindowFilter{}); return err }},
 		{"focused", func() error { _, err := d.FocusedWindow(ctx); return err }},
 		{"status", func() error { _ = d.Status(); return nil }},
 		{"press", func() error { return d.Press(ctx, desktop.Press{Keys: "a"}) }},
 		{"press chord", func() error { return d.Press(ctx, desktop.Press{Keys: "ctrl+a"}) }},
-		{"click and press", func() error {
-			_, err := d.Click(ctx, desktop.Click{At: &bare})
-			return errors.Join(err, d.Press(ctx, desktop.Press{Keys: "a"}))
-		}},
+		{"click and press", func() error { return errors.Join(click(bare), d.Press(ctx, desktop.Press{Keys: "a"})) }},
 		{"clipboard", func() error { return d.SetClipboard(ctx, desktop.Content{Data: []byte("x")}) }},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

@@ -21,12 +21,12 @@ var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google
 // smallShm is the size of /dev/shm below which Chromium's tabs crash.
 const smallShm = 512 << 20
 
-// prepareBrowsers has Chromium start where its sandbox cannot work, for root and in
-// containers without user namespaces: it requires --no-sandbox there. prepareBrowsers
-// writes wrappers that add the flag into a folder of the desktop, which comes before
-// PATH and before the folders of desktop entries. If that folder is mounted noexec,
-// Launch and the desktop entries add the flag instead. It does nothing if the sandbox
-// works.
+// prepareBrowsers adds Config.BrowserArgs to the arguments of Chromium,
+// --password-store=basic, because a keyring would ask for a password before the first window,
+// and --no-sandbox where its sandbox cannot work: for root and in containers without user
+// namespaces. It writes wrappers that add them into a folder of the desktop, which comes before
+// PATH and before the folders of desktop entries. If that folder is mounted noexec, Launch and
+// the desktop entries add them instead.
 func (p *programs) prepareBrowsers(ctx context.Context) error {
 	var found []string
 	for _, name := range browsers {
@@ -34,14 +34,18 @@ func (p *programs) prepareBrowsers(ctx context.Context) error {
 			found = append(found, path)
 		}
 	}
-	if len(found) == 0 || p.attached != "" || p.sandboxWorks(ctx) {
+	if len(found) == 0 || p.attached != "" {
 		return nil
 	}
-	flags := []string{"--no-sandbox"}
-	var fs unix.Statfs_t
-	if err := unix.Statfs("/dev/shm", &fs); err != nil || fs.Blocks*uint64(fs.Bsize) < smallShm {
-		flags = append(flags, "--disable-dev-shm-usage")
+	flags := slices.Clone(p.cfg.BrowserArgs)
+	if p.noSandbox = !p.sandboxWorks(ctx); p.noSandbox {
+		flags = append(flags, "--no-sandbox")
+		var fs unix.Statfs_t
+		if err := unix.Statfs("/dev/shm", &fs); err != nil || fs.Blocks*uint64(fs.Bsize) < smallShm {
+			flags = append(flags, "--disable-dev-shm-usage")
+		}
 	}
+	flags = append(flags, "--password-store=basic")
 	shims := filepath.Join(p.dirs.shared, "shims")
 	bin, entries := filepath.Join(shims, "bin"), filepath.Join(shims, "share", "applications")
 	for _, dir := range []string{bin, entries} {
@@ -60,7 +64,7 @@ func (p *programs) prepareBrowsers(ctx context.Context) error {
 		if p.chromium == nil {
 			wrapper := filepath.Join(bin, name)
 			command = execQuote(wrapper)
-			script := "#!/bin/sh\n# The sandbox of Chromium cannot work here: root, or no user namespaces.\nexec " +
+			script := "#!/bin/sh\n# Adds the desktop's arguments, and --no-sandbox for root and without user namespaces.\nexec " +
 				shellQuote(path) + " " + strings.Join(flags, " ") + " \"$@\"\n"
 			if err := os.WriteFile(wrapper, []byte(script), 0o755); err != nil {
 				return fmt.Errorf("browser wrappers: %w", err)
@@ -131,9 +135,12 @@ func (p *programs) shimEnv(path, data string) []string {
 	if data == "" {
 		data = "/usr/local/share:/usr/share" // XDG Base Directory specification
 	}
-	return []string{
+	env := []string{
 		"PATH=" + filepath.Join(p.dirs.shims, "bin") + ":" + path,
 		"XDG_DATA_DIRS=" + filepath.Join(p.dirs.shims, "share") + ":" + data,
-		"ELECTRON_DISABLE_SANDBOX=1",
 	}
+	if p.noSandbox {
+		env = append(env, "ELECTRON_DISABLE_SANDBOX=1")
+	}
+	return env
 }

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
-	"image/png"
-	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -56,18 +53,12 @@ const maxViewed = 1 << 20
 // stays there until a program copies something else, or the desktop ends. It returns an
 // *InvalidError if the data is not of its type, or larger than 32 MiB.
 func (d *Desktop) SetClipboard(ctx context.Context, c Content, to ...Selection) error {
-	contentType, err := checkType(c.Type)
-	switch {
-	case err != nil:
+	if err := c.Validate(); err != nil {
 		return err
-	case len(c.Data) > x11.MaxContent:
-		return &InvalidError{"Data", fmt.Sprintf("must be at most %d bytes", x11.MaxContent)}
-	case contentType == TypeText && !utf8.Valid(c.Data):
-		return &InvalidError{"Data", "must be valid UTF-8"}
-	case contentType == TypePNG:
-		if _, err := png.DecodeConfig(bytes.NewReader(c.Data)); err != nil {
-			return &InvalidError{"Data", "must be a PNG file"}
-		}
+	}
+	contentType, err := checkType(c.Type)
+	if err != nil {
+		return err
 	}
 	if len(to) == 0 {
 		to = []Selection{Clipboard}

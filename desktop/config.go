@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"time"
 )
@@ -91,9 +92,18 @@ type Config struct {
 	// Secrets names environment variables that are never passed on.
 	Secrets []string
 
+	// SecretValue returns the value of the secret with that name, for Type.SecretName and
+	// browser.Fill. It must not block. Nil: there are no secrets. See package
+	// desktop/secrets.
+	SecretValue func(name string) (value string, ok bool)
+
 	// Env is added to the environment of the desktop's programs, as
 	// "NAME=value".
 	Env []string
+
+	// BrowserArgs is added to the arguments of Chromium and Chrome on this desktop, however
+	// they are started. Each must match ^--[A-Za-z0-9=.,:/_-]+$.
+	BrowserArgs []string
 
 	// ShareAuthority adds the display's cookie to this user's X authority file
 	// ($XAUTHORITY or ~/.Xauthority) until Close, so that programs started
@@ -118,6 +128,10 @@ type Config struct {
 	// sent and the caller gets the error. It must not call the Desktop, because no
 	// other input can run meanwhile. Nil: everything is allowed.
 	Policy func(context.Context, Action) error
+
+	// Observe is called at the end of each input, screenshot and wait for the screen, with
+	// the context of the call. It must not block. Nil: nothing.
+	Observe func(ctx context.Context, o Observed)
 
 	// Logger receives failures, restarts and debug messages. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -202,7 +216,7 @@ func (c Config) withDefaults() Config {
 	c.DPI = cmp.Or(c.DPI, DefaultDPI)
 	c.Background = cmp.Or(c.Background, 0x2e3440)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	c.Env, c.Secrets = slices.Clone(c.Env), slices.Clone(c.Secrets)
+	c.Env, c.Secrets, c.BrowserArgs = slices.Clone(c.Env), slices.Clone(c.Secrets), slices.Clone(c.BrowserArgs)
 	return c
 }
 
@@ -222,9 +236,14 @@ func (c Config) validate() error {
 		return &InvalidError{"Display", fmt.Sprintf("must be between 1 and %d, or 0 to let the X server choose", maxDisplay)}
 	case c.Background > 0xffffff:
 		return &InvalidError{"Background", "must be a colour 0xRRGGBB"}
+	case slices.ContainsFunc(c.BrowserArgs, func(arg string) bool { return !browserArg.MatchString(arg) }):
+		return &InvalidError{"BrowserArgs", "must match " + browserArg.String()}
 	}
 	return nil
 }
+
+// browserArg matches arguments that need no quotes in scripts and desktop entries.
+var browserArg = regexp.MustCompile(`^--[A-Za-z0-9=.,:/_-]+$`)
 
 func checkSize(field string, s, most Size) error {
 	if s.Width <= 0 || s.Height <= 0 {
@@ -245,3 +264,28 @@ const (
 	// maxPixels is 8192x8192: 256 MiB per frame.
 	maxPixels = 1 << 26
 )
+
+// Operation is a kind of [Observed].
+type Operation string
+
+// The operations.
+const (
+	OperationInput      Operation = "input"      // from the call to the end of the input, with the wait for its turn
+	OperationScreenshot Operation = "screenshot" // the capture and its encoding, after the wait for the screen
+	OperationSettle     Operation = "settle"     // the wait for the screen
+)
+
+// Observed is an operation that has ended.
+type Observed struct {
+	Operation Operation
+	Action    ActionName // of an input
+	Began     time.Time
+	Err       error
+}
+
+// observe calls Config.Observe.
+func (l *lifecycle) observe(ctx context.Context, o Observed) {
+	if l.cfg.Observe != nil {
+		l.cfg.Observe(ctx, o)
+	}
+}

@@ -36,6 +36,7 @@ var ErrControlHeld = errors.New("another actor has control")
 // control forbids. It wraps ErrControlHeld.
 type ControlHeldError struct {
 	Holder Actor
+	Since  time.Time // when the holder got control
 }
 
 func (e *ControlHeldError) Error() string {
@@ -56,8 +57,8 @@ func (a Actor) String() string {
 	return "the " + string(a.Kind)
 }
 
-// same reports whether two actors are the same, by ID or, without one, by Name.
-func (a Actor) same(b Actor) bool {
+// Same reports whether two actors are the same, by ID or, without one, by Name.
+func (a Actor) Same(b Actor) bool {
 	if a.ID != "" || b.ID != "" {
 		return a.Kind == b.Kind && a.ID == b.ID
 	}
@@ -75,12 +76,13 @@ type control struct {
 	acted   bool       // the holder has sent input
 	present []Presence // see Desktop.Actors
 	timer   *time.Timer
-	closed  bool // stop was called
+	wake    chan struct{} // closed at the next change; nil: no input waits
+	closed  bool          // stop was called
 }
 
 // set changes the holder. The caller has mu.
 func (c *control) set(next Control) {
-	if next.Holder == nil || c.now.Holder == nil || !next.Holder.same(*c.now.Holder) {
+	if next.Holder == nil || c.now.Holder == nil || !next.Holder.Same(*c.now.Holder) {
 		next.Since, c.used, c.acted = time.Now(), time.Now(), false
 	} else {
 		next.Since = c.now.Since
@@ -90,6 +92,10 @@ func (c *control) set(next Control) {
 	}
 	c.now = next
 	c.changed(next)
+	if c.wake != nil {
+		close(c.wake)
+		c.wake = nil
+	}
 }
 
 // allows returns an error if an actor may not send input, and records the input.
@@ -100,8 +106,8 @@ func (c *control) allows(a Actor) error {
 	h := c.now.Holder
 	switch {
 	case c.now.refuses(a):
-		return &ControlHeldError{*h}
-	case h != nil && h.same(a):
+		return &ControlHeldError{*h, c.now.Since}
+	case h != nil && h.Same(a):
 		c.used, c.acted = time.Now(), true
 	}
 	return nil
@@ -109,7 +115,7 @@ func (c *control) allows(a Actor) error {
 
 // refuses reports whether an actor may not send input.
 func (c Control) refuses(a Actor) bool {
-	return c.Holder != nil && !c.Holder.same(a) && (c.Taken || a.Kind == ActorViewer)
+	return c.Holder != nil && !c.Holder.Same(a) && (c.Taken || a.Kind == ActorViewer)
 }
 
 // arm starts the timer that ends the control of an idle holder. The caller has mu.
@@ -148,11 +154,11 @@ func (d *Desktop) Control() Control {
 func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 	return d.changeControl(ctx, func(now Control) (Control, error) {
 		h := now.Holder
-		if h != nil && h.same(a) {
+		if h != nil && h.Same(a) {
 			return now, nil
 		}
 		if h != nil && (now.Taken || time.Since(d.control.used) < freshGrant) {
-			return now, &ControlHeldError{*h}
+			return now, &ControlHeldError{*h, now.Since}
 		}
 		return Control{Holder: &a}, nil
 	})
@@ -176,28 +182,41 @@ func (d *Desktop) TakeSharedControl(ctx context.Context, a Actor, force bool) er
 func (in *inputs) takeControl(ctx context.Context, a Actor, force, alone bool) error {
 	return in.changeControl(ctx, func(now Control) (Control, error) {
 		h := now.Holder
-		agent := h != nil && h.Kind == ActorAgent && a.Kind == ActorViewer
-		if h != nil && now.Taken && !h.same(a) && !force && !agent {
-			return now, &ControlHeldError{*h}
+		if h != nil && now.Taken && !h.Same(a) && !a.takesFrom(*h, force) {
+			return now, &ControlHeldError{*h, now.Since}
 		}
 		return Control{Holder: &a, Taken: alone}, nil
 	})
 }
 
-// GiveControl moves control from its holder to another actor. It stays granted or taken.
+// takesFrom reports whether an actor may take control that another one has taken.
+func (a Actor) takesFrom(h Actor, force bool) bool {
+	switch {
+	case h.Kind == ActorAgent && a.Kind == ActorViewer:
+		return true
+	case h.Kind == ActorViewer && a.Kind == ActorAgent:
+		return false
+	}
+	return force
+}
+
+// GiveControl moves control from one actor to another. It stays granted or taken. If no actor
+// has control, it is granted to the other one. If an actor other than from has control, the
+// error is a [ControlHeldError].
 func (d *Desktop) GiveControl(ctx context.Context, from, to Actor) error {
 	return d.changeControl(ctx, func(now Control) (Control, error) {
-		if h := now.Holder; h != nil && !h.same(from) {
-			return now, &ControlHeldError{*h}
+		if h := now.Holder; h != nil && !h.Same(from) {
+			return now, &ControlHeldError{*h, now.Since}
 		}
 		return Control{Holder: &to, Taken: now.Taken}, nil
 	})
 }
 
-// ReleaseControl ends the control of a. It does nothing if a does not have it.
+// ReleaseControl ends the control of a, and releases the keys and buttons that a holds. It
+// returns nil if a does not have control.
 func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 	return d.changeControl(ctx, func(now Control) (Control, error) {
-		if h := now.Holder; h == nil || !h.same(a) {
+		if h := now.Holder; h == nil || !h.Same(a) {
 			return now, nil
 		}
 		return Control{}, nil
@@ -250,10 +269,14 @@ func (in *inputs) tryControl(decide func(now Control) (Control, error), inTurn b
 		return false, err
 	}
 	before := c.now.Holder
-	moves = before != nil && c.acted && (next.Holder == nil || !next.Holder.same(*before))
+	moves = before != nil && c.acted && (next.Holder == nil || !next.Holder.Same(*before))
 	if next.Holder != nil {
-		in.pending.interrupt(&ControlHeldError{*next.Holder}, func(a Actor) bool {
-			return next.refuses(a) || moves && before.same(a)
+		since := time.Now()
+		if before != nil && next.Holder.Same(*before) {
+			since = c.now.Since
+		}
+		in.pending.interrupt(&ControlHeldError{*next.Holder, since}, func(a Actor) bool {
+			return next.refuses(a) || moves && before.Same(a)
 		})
 	}
 	if moves && !inTurn {
@@ -305,4 +328,60 @@ func (in *inputs) withInput(ctx context.Context, f func(*session) error) error {
 		return struct{}{}, f(s)
 	})
 	return err
+}
+
+type controlWaitKey struct{}
+
+// WithControlWait returns a context for inputs that wait for the end of another actor's control,
+// each for at most d, before they fail with a [ControlHeldError]. [Desktop.Exclusive] waits
+// before it has its turn, and inputs within that turn do not wait.
+func WithControlWait(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, controlWaitKey{}, d)
+}
+
+// waitForControl calls f and, if another actor's control refuses it, again when that has
+// ended, until the time of WithControlWait has passed.
+func waitForControl[T any](ctx context.Context, in *inputs, f func() (T, error)) (T, error) {
+	wait, _ := ctx.Value(controlWaitKey{}).(time.Duration)
+	if wait <= 0 || in.turnFrom(ctx) != nil {
+		return f()
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		in.awaitControl(waiting, ActorFrom(ctx))
+		if ctx.Err() != nil {
+			var zero T
+			return zero, &InterruptedError{Op: "wait for control", Cause: context.Cause(ctx)}
+		}
+		v, err := f()
+		if waiting.Err() != nil || !errors.Is(err, ErrControlHeld) || errors.Is(err, ErrInterrupted) {
+			return v, err
+		}
+	}
+}
+
+// awaitControl waits until control allows the input of an actor, or until ctx ends or the
+// desktop is closed.
+func (in *inputs) awaitControl(ctx context.Context, a Actor) {
+	c := &in.control
+	for {
+		c.mu.Lock()
+		if !c.now.refuses(a) {
+			c.mu.Unlock()
+			return
+		}
+		if c.wake == nil {
+			c.wake = make(chan struct{})
+		}
+		wake := c.wake
+		c.mu.Unlock()
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return
+		case <-in.closing:
+			return
+		}
+	}
 }

@@ -114,6 +114,9 @@ func pressKey(t *testing.T, d *desktop.Desktop, path string) {
 // keys it holds.
 func TestControlEvents(t *testing.T) {
 	t.Parallel()
+	if desktop.DefaultControlIdle != time.Minute { // as the documentation says
+		t.Errorf("an idle actor keeps control for %v", desktop.DefaultControlIdle)
+	}
 	d := start(t, desktop.Config{ControlIdle: 3 * time.Second}) // long enough to press the key below
 	sub := d.Subscribe(0)
 	defer sub.Close()

@@ -22,23 +22,23 @@ import (
 type Desktop struct {
 	inputs  // embeds lifecycle, which embeds programs; each uses only the layers below it
 	sound   sound
-	reading chan struct{}  // holds one while a selection is read
-	watch   sync.WaitGroup // the recovery goroutine
+	reading chan struct{} // holds one while a selection is read
 }
 
 // programs holds the processes of a desktop, with their user, files and environment.
 type programs struct {
-	cfg      Config // with defaults
-	log      *slog.Logger
-	user     supervise.User // the user of the desktop's programs
-	dirs     dirs
-	cookie   []byte           // nil when attached
-	attached string           // display given to Attach; empty after Start
-	group    *supervise.Group // X server, window manager, D-Bus
-	apps     *supervise.Group // launched programs, which end before group
-	browsers func() error     // prepareBrowsers, once
-	chromium []string         // flags that Launch adds for browsers; nil: none
-	shared   int              // display whose cookie is in the user's authority file; -1: none
+	cfg       Config // with defaults
+	log       *slog.Logger
+	user      supervise.User // the user of the desktop's programs
+	dirs      dirs
+	cookie    []byte           // nil when attached
+	attached  string           // display given to Attach; empty after Start
+	group     *supervise.Group // X server, window manager, D-Bus
+	apps      *supervise.Group // launched programs, which end before group
+	browsers  func() error     // prepareBrowsers, once
+	chromium  []string         // flags that Launch adds for browsers; nil: none
+	noSandbox bool             // the sandbox of Chromium does not work
+	shared    int              // display whose cookie is in the user's authority file; -1: none
 }
 
 // lifecycle is the state of a desktop, its present session, and the calls that use it.
@@ -50,6 +50,7 @@ type lifecycle struct {
 	done      chan struct{} // closed when Close has finished
 	closeOnce sync.Once
 	closeErr  error
+	watch     sync.WaitGroup      // the recovery goroutine
 	calls     sync.WaitGroup      // calls under way; added to only while not closing
 	frames    *semaphore.Weighted // the bytes of screenshots' frames
 
@@ -146,17 +147,17 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 }
 
 // begin makes the first session and starts the goroutine that replaces it.
-func (d *Desktop) begin(ctx context.Context) error {
+func (l *lifecycle) begin(ctx context.Context) error {
 	ctx, cancel := limitStart(ctx)
 	defer cancel()
-	d.browsers = sync.OnceValue(func() error { return d.prepareBrowsers(ctx) })
-	s, err := d.newSession(ctx)
+	l.browsers = sync.OnceValue(func() error { return l.prepareBrowsers(ctx) })
+	s, err := l.newSession(ctx)
 	if err != nil {
 		return err
 	}
-	d.install(s)
-	d.runAutostart(s)
-	d.watch.Go((&recovery{lifecycle: &d.lifecycle}).run)
+	l.install(s)
+	l.runAutostart(s)
+	l.watch.Go((&recovery{lifecycle: l}).run)
 	return nil
 }
 

@@ -32,6 +32,11 @@ var (
 	// ErrNoClipboardContent is returned when the clipboard holds nothing of
 	// the wanted type.
 	ErrNoClipboardContent = errors.New("clipboard holds nothing of that type")
+	// ErrNotPasted is returned by Type with TypePaste if no program reads the clipboard after
+	// the chord that pastes.
+	ErrNotPasted = errors.New("the program with the focus pasted nothing: nothing there takes a text, or it pastes by another chord")
+	// ErrSecretNotFound is returned for the name of a secret that does not exist.
+	ErrSecretNotFound = errors.New("no such secret")
 	// ErrUnsupported is returned for calls that this desktop does not support, such as
 	// Resize and Listen after Attach, and Open without xdg-open.
 	ErrUnsupported = errors.New("not supported by this desktop")
@@ -66,10 +71,17 @@ type DeadlineError struct {
 	Op    string        // "type text"
 	After time.Duration // the deadline
 	Done  string        // the progress: "412 of 1000 characters were typed"; empty: unknown or none
+
+	// Holder is the actor whose input had the turn for which the operation waited. Nil: it
+	// did not wait for a turn.
+	Holder *Actor
 }
 
 func (e *DeadlineError) Error() string {
 	s := fmt.Sprintf("%s: not done after %v", e.Op, e.After)
+	if e.Holder != nil {
+		s += fmt.Sprintf(": it waited for input of %s to end", e.Holder)
+	}
 	if e.Done != "" {
 		s += " (" + e.Done + ")"
 	}

@@ -6,6 +6,42 @@ import (
 	"time"
 )
 
+// EventType is the type of an Event.
+type EventType string
+
+// The types of event and which of Event's fields they set.
+const (
+	EventAction           EventType = "action"            // Action
+	EventWindowOpened     EventType = "window_opened"     // Window
+	EventWindowClosed     EventType = "window_closed"     // Window
+	EventWindowFocused    EventType = "window_focused"    // Window; nil when none has the focus
+	EventWindowRenamed    EventType = "window_renamed"    // Window; four a second of one window, and the last
+	EventClipboardChanged EventType = "clipboard_changed" // Selection
+	EventControl          EventType = "control"           // Control
+	EventResized          EventType = "resized"           // Size; four a second, and the last
+	EventFailed           EventType = "failed"            // Failure
+	EventRestarted        EventType = "restarted"         // Failure that led to it
+	EventClosed           EventType = "closed"            // the last one
+	EventBrowser          EventType = "browser"           // Browser
+	EventGap              EventType = "gap"               // Dropped: the subscriber was too slow
+)
+
+// Event is something that happened on a desktop.
+type Event struct {
+	Seq       uint64        `json:"seq"` // from 1, without holes, per Desktop
+	Time      time.Time     `json:"time"`
+	Type      EventType     `json:"type"`
+	Desktop   string        `json:"desktop"`
+	Action    *Action       `json:"action,omitempty"`
+	Window    *Window       `json:"window,omitempty"`
+	Selection Selection     `json:"selection,omitempty"`
+	Control   *Control      `json:"control,omitempty"`
+	Size      *Size         `json:"size,omitempty"`
+	Failure   *Failure      `json:"failure,omitempty"`
+	Browser   *BrowserEvent `json:"browser,omitempty"`
+	Dropped   uint64        `json:"missed,omitempty"` // events before this one
+}
+
 // eventRing is how many events are kept for subscribers that lag or resume.
 const eventRing = 1024
 
@@ -14,13 +50,14 @@ const eventRing = 1024
 type EventLog struct {
 	desktop string
 
-	mu     sync.Mutex // guards the fields below
-	ring   [eventRing]Event
-	last   uint64        // Seq of the newest event
-	wake   chan struct{} // closed at the next event; nil: no subscription waits
-	run    *Event        // a person's typing that is not emitted yet; nil: none
-	pause  *time.Timer   // ends run
-	closed bool
+	mu      sync.Mutex // guards the fields below
+	ring    [eventRing]Event
+	last    uint64        // Seq of the newest event
+	wake    chan struct{} // closed at the next event; nil: no subscription waits
+	run     *Event        // a person's typing that is not emitted yet; nil: none
+	pause   *time.Timer   // ends run
+	resizes resizes
+	closed  bool
 }
 
 // NewEventLog returns the log of the desktop with that id.
@@ -39,6 +76,10 @@ func (l *EventLog) Emit(e Event) {
 	}
 	if l.run != nil && l.endsRun(e) {
 		l.endRun()
+	}
+	if e.Type == EventResized {
+		l.resized(e)
+		return
 	}
 	l.put(e)
 }
@@ -64,6 +105,7 @@ func (l *EventLog) Close() {
 		return
 	}
 	l.endRun()
+	l.putResized()
 	l.put(Event{Type: EventClosed})
 	l.closed = true
 }
@@ -147,6 +189,25 @@ func (s *Subscription) deliver(seq uint64) {
 // Events returns the channel of events. It is closed after the desktop's last event, after
 // the last event of Finish, or by Close.
 func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Recent returns the events after the one with the Seq after that the log still has, and the Seq
+// of the newest event. It does not wait, does not end the run of a person's typing, and does not
+// change what Events delivers.
+func (s *Subscription) Recent(after uint64) (events []Event, last uint64) {
+	l := s.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq := after
+	if seq+eventRing < l.last {
+		oldest := l.last - eventRing + 1
+		events = append(events, Event{Seq: oldest - 1, Time: time.Now(), Type: EventGap, Desktop: l.desktop, Dropped: oldest - 1 - seq})
+		seq = oldest - 1
+	}
+	for ; seq < l.last; seq++ {
+		events = append(events, l.ring[(seq+1)%eventRing])
+	}
+	return events, l.last
+}
 
 // Finish ends the subscription after the newest event at the time of the call, which
 // includes a person's typing before the call. It does not wait, and may be called more than

@@ -25,8 +25,8 @@ func TestWithoutPauses(t *testing.T) {
 	d := start(t, desktop.Config{Size: desktop.Size{Width: 1440, Height: 900}})
 	for name, f := range map[string]func(*testing.T, *desktop.Desktop){
 		"drag a title by single calls":   dragTitle,
-		"close by the button and type":   func(t *testing.T, d *desktop.Desktop) { t.Helper(); titleButton(t, d, 12, true) },
-		"minimise by the button, type":   func(t *testing.T, d *desktop.Desktop) { t.Helper(); titleButton(t, d, 48, false) },
+		"close by the button and type":   func(t *testing.T, d *desktop.Desktop) { t.Helper(); titleButton(t, d, 0, true) },
+		"minimise by the button, type":   func(t *testing.T, d *desktop.Desktop) { t.Helper(); titleButton(t, d, 2, false) },
 		"close and type":                 closeAndType,
 		"launch and type":                launchAndType,
 		"mark a word and read it":        markAndRead,
@@ -121,12 +121,15 @@ func dragTitle(t *testing.T, d *desktop.Desktop) {
 	}
 }
 
-// titleButton presses the button of a title bar that many pixels from its end.
-func titleButton(t *testing.T, d *desktop.Desktop, fromEnd int, closes bool) {
+// titleButton clicks a button of the title bar, counted from its right end, and types into the
+// window that has the focus then.
+func titleButton(t *testing.T, d *desktop.Desktop, button int, closes bool) {
 	t.Helper()
 	_, path := terminalAt(t, d, 20, 40)
 	w, _ := terminalAt(t, d, 700, 400)
-	click(t, d, w.Frame.X+w.Frame.Width-fromEnd, w.Bounds.Y-10, desktop.ButtonLeft, 1)
+	height := w.Bounds.Y - w.Frame.Y // depends on the fonts of the machine
+	fromEnd := height/2 + 1 + button*(height-4)
+	click(t, d, w.Frame.X+w.Frame.Width-fromEnd, w.Bounds.Y-height/2, desktop.ButtonLeft, 1)
 	if closes { // a terminal may wait for its program before it closes
 		until(t, "end of the window", func() bool {
 			list, err := d.Windows(t.Context(), desktop.WindowFilter{All: true})

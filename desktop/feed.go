@@ -185,10 +185,10 @@ type CursorImage struct {
 	Pix           []byte // premultiplied B, G, R, A, in rows of 4*Width bytes
 }
 
-// FollowCursor calls f with the pointer's picture, and again whenever it changes, until
-// ctx ends or the desktop is closed, and returns the reason. If the X server dies, it
-// continues with the next one. It skips a picture that the X server of [Attach] does not
-// give to other clients.
+// FollowCursor calls f with the pointer's picture, and again after each change. It blocks until
+// ctx ends or the desktop is closed, and returns an error that wraps the error of ctx or
+// [ErrClosed]. If the X server dies, it continues with the next one. It skips a picture that the
+// X server of [Attach] does not give to other clients.
 func (d *Desktop) FollowCursor(ctx context.Context, f func(CursorImage)) error {
 	for {
 		fresh := d.nextSession()

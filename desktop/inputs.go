@@ -23,11 +23,22 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
 	*a = ActionFrom(ctx, *a)
+	began := time.Now()
+	v, err := waitForControl(ctx, in, func() (T, error) { return actOnce(ctx, in, op, limit, a, prepare, f) })
+	in.observe(ctx, Observed{OperationInput, a.Name, began, err})
+	return v, err
+}
+
+// actOnce is act without the wait of WithControlWait.
+func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
+	prepare func(*session) error, f func(context.Context, *session) (T, error),
+) (T, error) {
 	if a.long {
 		var done func()
 		ctx, done = in.pending.begin(ctx, a.Actor)
 		defer done()
 	}
+	turns := in.turnsOf(ctx)
 	ours := false // the action has the turn
 	do := func(ctx context.Context, s *session) (v T, err error) {
 		if ours, err = in.takeTurn(ctx, s, op, a, prepare); err != nil {
@@ -36,14 +47,17 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 		v, err = f(ctx, s)
 		err = cutShort(ctx, op, a, err)
 		in.emit(a, err)
+		if t := in.turnFrom(ctx); t != nil && err == nil {
+			t.done.Add(1)
+		}
 		return v, err
 	}
 	v, err := callThen(ctx, &in.lifecycle, op, limit, do, func(s *session) {
 		switch {
 		case ours && in.cfg.paced(a.Actor):
-			in.turns.release(nil)
+			turns.release(nil)
 		case ours:
-			in.turns.release(s.input.Quiesce)
+			turns.release(s.input.Quiesce)
 		}
 	})
 	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
@@ -60,10 +74,10 @@ func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action
 		if err := in.admit(ctx, a); err != nil {
 			return false, err
 		}
-		in.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.same(a.Actor) })
+		in.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.Same(a.Actor) })
 	}
-	if err := in.turns.acquire(ctx, viewer || releases); err != nil {
-		return false, cutShort(ctx, op, a, err)
+	if err := in.turnsOf(ctx).acquireFor(ctx, a, op, viewer || releases); err != nil {
+		return false, err
 	}
 	if prepare != nil {
 		if err := prepare(s); err != nil {
@@ -81,7 +95,12 @@ func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action
 	if err := s.follows(ctx, a); err != nil {
 		return true, cutShort(ctx, op, a, err)
 	}
-	ours, err = in.awaitListener(ctx, s, a)
+	if ours, err = in.awaitListener(ctx, s, a); err == nil {
+		ours, err = in.awaitSeparate(ctx, s, a)
+	}
+	if err == nil && a.mayConfirm() {
+		err = s.input.Keyboard.AwaitDialog(ctx)
+	}
 	return ours, cutShort(ctx, op, a, err)
 }
 
@@ -109,6 +128,9 @@ func (s *session) follows(ctx context.Context, a *Action) error {
 	case a.Name == ActionMove && !s.input.Pointer.ButtonDown():
 		return s.input.QuiescePointer(ctx)
 	}
+	if err := s.input.Keyboard.AwaitPressed(ctx); err != nil {
+		return err
+	}
 	return s.input.Quiesce(ctx)
 }
 
@@ -123,14 +145,56 @@ func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (our
 	if unheard == 0 || err != nil {
 		return true, err
 	}
-	in.turns.release(nil)
-	if err := s.input.AwaitListener(ctx, unheard); err != nil {
+	return in.yield(ctx, a, func() error { return s.input.AwaitListener(ctx, unheard) })
+}
+
+// yield calls wait while other inputs may have the turn. It reports whether the action has
+// the turn again.
+func (in *inputs) yield(ctx context.Context, a *Action, wait func() error) (ours bool, err error) {
+	turns := in.turnsOf(ctx)
+	turns.release(nil)
+	if err := wait(); err != nil {
 		return false, err
 	}
-	if err := in.turns.acquire(ctx, false); err != nil {
+	if err := turns.acquire(ctx, false); err != nil {
 		return false, err
 	}
 	return true, in.control.allows(a.Actor) // another actor may have control now
+}
+
+// awaitSeparate delays a press on the spot of the previous one, so that programs do not take
+// two clicks for a double click. It gives up the turn meanwhile, and reports whether it has
+// the turn again.
+func (in *inputs) awaitSeparate(ctx context.Context, s *session, a *Action) (ours bool, err error) {
+	if !a.Name.pressesButton() || a.At == nil {
+		return true, nil
+	}
+	n, _, err := buttonNumber(a.Button)
+	if err != nil {
+		return true, err
+	}
+	for {
+		left := s.input.Pointer.UntilSeparate(n, x11.Point{X: a.At.X, Y: a.At.Y}, a.Count)
+		if left <= 0 {
+			return true, nil
+		}
+		ours, err := in.yield(ctx, a, func() error { return sleep(ctx, left) })
+		if err != nil {
+			return ours, err
+		}
+	}
+}
+
+// sleep waits for t, or until ctx ends.
+func sleep(ctx context.Context, t time.Duration) error {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // emit emits an action that had an effect. It leaves out the moves of viewers, a hundred a

@@ -56,7 +56,7 @@ func (p *pendingInputs) has(a Actor) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for in := range p.all {
-		if in.actor.same(a) {
+		if in.actor.Same(a) {
 			return true
 		}
 	}

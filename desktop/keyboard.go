@@ -13,8 +13,6 @@ import (
 
 // Bounds of typing.
 const (
-	maxText      = 1 << 20 // bytes
-	maxDelay     = 10 * time.Second
 	maxEventText = 4096 // characters, in events
 	// perRune is how long a character may take on a busy machine. It may have to wait
 	// until the application has handled the previous characters.
@@ -33,34 +31,41 @@ const (
 // character: an hour in all. If Type fails after it began, its error has the number of
 // characters that were typed, unless the X server hangs. The error is a *DeadlineError
 // after that time, and an *InterruptedError if ctx is cancelled. Typing that may take
-// longer than a second also ends with an *InterruptedError if another actor takes control
-// or calls ReleaseAll.
+// longer than a second, or of a named secret, also ends with an *InterruptedError if another
+// actor takes control or calls ReleaseAll.
+//
+// Type returns ErrSecretNotFound if there is no secret with the name Type.SecretName. Errors
+// about a named secret do not say how much of it was typed.
 func (d *Desktop) Type(ctx context.Context, t Type) error {
-	switch {
-	case t.Text == "":
-		return &InvalidError{"Text", "must not be empty"}
-	case len(t.Text) > maxText:
-		return &InvalidError{"Text", fmt.Sprintf("must be at most %d bytes; put longer text on the clipboard and paste it", maxText)}
-	case t.Delay < 0 || t.Delay > maxDelay:
-		return &InvalidError{"Delay", fmt.Sprintf("must be between 0 and %d", maxDelay.Milliseconds())}
-	}
-	text, err := x11.ParseText(t.Text)
+	t, err := t.Resolve(d.cfg.SecretValue)
 	if err != nil {
-		return &InvalidError{"Text", err.Error()}
+		return err
 	}
-	a := &Action{Name: ActionType, Length: text.Len()}
-	if !t.Secret {
-		a.Text = beginning(t.Text, text.Len())
+	text, err := t.parse()
+	if err != nil {
+		return err
 	}
-	expected := time.Duration(text.Len()) * (perRune + t.Delay)
-	a.long = expected > longTyping
-	limit := min(typeBase+expected, typeMost)
+	a, limit := t.typing(text.Len())
 	return d.act(ctx, "type text", limit, a, func(ctx context.Context, s *session) error {
-		typed, err := s.input.Keyboard.Type(ctx, text, t.Delay)
-		if err == nil {
-			return nil
+		enter := s.input.Keyboard.TypePaced
+		if d.cfg.paced(a.Actor) {
+			enter = s.input.Keyboard.Type
 		}
-		a.Typed = &typed
+		typed := 0
+		for _, part := range t.parts(text, s.input.LosesAstral) {
+			var n int
+			if part.pasted {
+				n, err = s.paste(ctx, part.text)
+			} else {
+				n, err = enter(ctx, part.text, t.Delay)
+			}
+			if typed += n; err != nil {
+				break
+			}
+		}
+		if err != nil && a.Secret == "" {
+			a.Typed = &typed
+		}
 		return err
 	})
 }
@@ -76,12 +81,12 @@ func beginning(text string, n int) string {
 // Press presses and releases a key or a chord. It returns an *InvalidError if Keys or
 // Modifiers name no key.
 func (d *Desktop) Press(ctx context.Context, p Press) error {
-	if p.Keys == "" {
-		return &InvalidError{"Keys", "must not be empty"}
+	if err := p.Validate(); err != nil {
+		return err
 	}
 	chord, err := x11.ParseChord(p.Keys)
 	if err != nil {
-		return keyError("Keys", err)
+		return err
 	}
 	return d.act(ctx, "press key", inputLimit, &Action{Name: ActionPress, Keys: chordText(p), chord: &chord}, func(ctx context.Context, s *session) error {
 		release, err := s.hold(ctx, p.Modifiers)
@@ -96,12 +101,13 @@ func chordText(p Press) string {
 	return strings.Join(append(slices.Clone(p.Modifiers), p.Keys), "+")
 }
 
-// KeyDown presses a key until KeyUp, ReleaseAll or Close.
+// KeyDown presses a key until KeyUp, ReleaseAll or Close. It returns an [*InvalidError] if
+// key names no key.
 func (d *Desktop) KeyDown(ctx context.Context, key string) error {
 	return d.key(ctx, ActionKeyDown, key, (*x11.Keyboard).KeyDown)
 }
 
-// KeyUp releases a key.
+// KeyUp releases a key. It returns an [*InvalidError] if key names no key.
 func (d *Desktop) KeyUp(ctx context.Context, key string) error {
 	return d.key(ctx, ActionKeyUp, key, (*x11.Keyboard).KeyUp)
 }
@@ -117,4 +123,43 @@ func (in *inputs) key(ctx context.Context, name ActionName, key string, f func(*
 	return in.act(ctx, name.words(), inputLimit, &Action{Name: name, Keys: key, chord: &chord}, func(ctx context.Context, s *session) error {
 		return f(s.input.Keyboard, ctx, chord)
 	})
+}
+
+// Resolve returns t with the text of the secret that SecretName names, if it names one. valueOf
+// is Config.SecretValue, or nil. The error is an *InvalidError or wraps ErrSecretNotFound, and
+// has no part of the secret.
+func (t Type) Resolve(valueOf func(name string) (value string, ok bool)) (Type, error) {
+	switch {
+	case t.SecretName == "":
+		return t, nil
+	case t.Text != "":
+		return t, &InvalidError{"SecretName", "must not be given together with a text"}
+	case valueOf == nil:
+		return t, fmt.Errorf("type text: %w", ErrSecretNotFound)
+	}
+	value, ok := valueOf(t.SecretName)
+	if !ok {
+		return t, fmt.Errorf("type text: %w", ErrSecretNotFound)
+	}
+	if _, err := x11.ParseText(value); err != nil || value == "" || len(value) > maxText {
+		return t, &InvalidError{"SecretName", "must name a secret that can be typed: this one has characters without a key, or too many"}
+	}
+	t.Text, t.Secret = value, true
+	return t, nil
+}
+
+// typing returns the action of typing a text, and the deadline of the call. Neither reveals the
+// length of a named secret.
+func (t Type) typing(characters int) (a *Action, limit time.Duration) {
+	expected := time.Duration(characters) * (perRune + t.Delay)
+	a = &Action{Name: ActionType, Length: characters, long: expected > longTyping}
+	if !t.Secret {
+		a.Text = beginning(t.Text, characters)
+	}
+	limit = min(typeBase+expected, typeMost)
+	if t.SecretName != "" {
+		a.Secret, a.Length, a.long = t.SecretName, 0, true
+		limit = min(limit.Truncate(typeBase)+typeBase, typeMost)
+	}
+	return a, limit
 }

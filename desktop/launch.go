@@ -7,12 +7,65 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
 )
+
+// Launch starts a program on the desktop, without a shell.
+type Launch struct {
+	App  string   // a name on PATH, or an absolute path
+	Args []string // without the name
+	Env  []string // added, as "NAME=value"
+	Dir  string   // empty: the desktop's HOME
+	Wait bool     // wait until its first window is mapped, it and its descendants exit, or 15 s are over
+
+	// Ready waits for up to 60 s until the program can be used: a window other than a splash
+	// screen has been drawn and does not change, and its program is idle. It includes Wait.
+	Ready bool
+
+	// Files become its file descriptors 3, 4, ... The caller closes its own copies.
+	Files []*os.File
+}
+
+// App is a launched program.
+type App struct {
+	ProcessID string // "proc_7", as in the process list
+	PID       int
+	Window    WindowID // zero: none, or Launch.Wait is false
+	Exited    bool     // it exited before it showed a window
+	ExitCode  int      // if Exited; -1: a signal ended it
+
+	child *supervise.Child
+}
+
+// Done returns a channel that is closed when the program has ended. It is nil for the zero
+// App.
+func (a App) Done() <-chan struct{} {
+	if a.child == nil {
+		return nil
+	}
+	return a.child.Done()
+}
+
+// Output returns the end of what the program has written to standard output and standard
+// error, at most 8 KiB.
+func (a App) Output() string {
+	if a.child == nil {
+		return ""
+	}
+	return a.child.Tail()
+}
+
+// Stop ends the program and what it started, with SIGTERM and then SIGKILL, and waits for
+// that. It returns the error of ctx if that ends first.
+func (a App) Stop(ctx context.Context) error {
+	if a.child == nil {
+		return nil
+	}
+	return a.child.Stop(ctx)
+}
 
 // openPatience is how long Open waits for a window or a failure. A program that runs
 // already may show the target in a window that it has.
@@ -32,39 +85,66 @@ func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	app := App{ProcessID: child.ID(), PID: child.PID()}
-	if !l.Wait {
-		return app, nil
+	app := appOf(child)
+	switch {
+	case l.Ready:
+		return d.awaitReady(ctx, op, child)
+	case l.Wait:
+		return d.await(ctx, op, launchLimit, child, nil)
 	}
-	return d.await(ctx, op, launchLimit, child)
+	return app, nil
+}
+
+// Bounds of the wait for a program that can be used.
+const (
+	readyLimit = 60 * time.Second
+	// readyQuiet is how long the screen must not change.
+	readyQuiet = time.Second
+	// readySettle bounds one wait for that: some programs never stop drawing.
+	readySettle = 3 * time.Second
+)
+
+// awaitReady waits until a program has a window that stays, and has drawn it.
+func (in *inputs) awaitReady(ctx context.Context, op string, child *supervise.Child) (app App, err error) {
+	for deadline := time.Now().Add(readyLimit); ; {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return app, nil
+		}
+		app, err = in.await(ctx, op, left, child, func(s *session, id x11.Window) bool { return !s.windows.IsSplash(id) })
+		if err != nil || app.Window == 0 {
+			return app, err
+		}
+		stays, err := call(ctx, &in.lifecycle, op, 2*queryLimit+readySettle, func(ctx context.Context, s *session) (bool, error) {
+			if _, err := in.settle(ctx, s, readyQuiet, min(readySettle, max(left, readyQuiet))); err != nil {
+				return false, err
+			}
+			if err := s.input.Quiesce(ctx); err != nil {
+				return false, err
+			}
+			_, err := s.windows.Get(x11.Window(app.Window))
+			if errors.Is(err, x11.ErrNoWindow) {
+				return false, nil
+			}
+			return err == nil, err
+		})
+		if err != nil || stays {
+			return app, err // also if it never stops drawing
+		}
+	}
+}
+
+func appOf(child *supervise.Child) App {
+	return App{ProcessID: child.ID(), PID: child.PID(), child: child}
 }
 
 func (in *inputs) launch(ctx context.Context, op string, l Launch) (*supervise.Child, error) {
-	if err := checkLaunch(l); err != nil {
+	if err := l.Validate(); err != nil {
 		return nil, err
 	}
 	return act(ctx, in, op, inputLimit, &Action{Name: ActionLaunch, App: l.App}, nil, func(_ context.Context, s *session) (*supervise.Child, error) {
 		return in.spawn(s, l)
 	})
-}
-
-func checkLaunch(l Launch) error {
-	if l.App == "" {
-		return fmt.Errorf("launch: no name: %w", ErrAppNotFound)
-	}
-	for field, list := range map[string][]string{"App": {l.App}, "Args": l.Args, "Env": l.Env, "Dir": {l.Dir}} {
-		for _, v := range list {
-			if strings.ContainsRune(v, 0) {
-				return &InvalidError{field, "must not contain a NUL character"}
-			}
-		}
-	}
-	for _, kv := range l.Env {
-		if name, _, ok := strings.Cut(kv, "="); !ok || name == "" {
-			return &InvalidError{"Env", fmt.Sprintf("%q is not NAME=value", kv)}
-		}
-	}
-	return nil
 }
 
 func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
@@ -80,14 +160,15 @@ func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, &InvalidError{"Dir", fmt.Sprintf("%q is not a directory", dir)}
 	}
-	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential})
+	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential, ExtraFiles: l.Files})
 }
 
 // await waits until a program or one of its descendants has shown its first window and the
 // window manager has decided whether to give it the focus, until all of these programs have
 // ended, or until limit has passed. Other actors may send input meanwhile.
-func (in *inputs) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child) (App, error) {
-	started := App{ProcessID: child.ID(), PID: child.PID()}
+// wanted, unless nil, says which windows count.
+func (in *inputs) await(ctx context.Context, op string, limit time.Duration, child *supervise.Child, wanted func(*session, x11.Window) bool) (App, error) {
+	started, owned := appOf(child), ownedBy(child)
 	app, err := call(ctx, &in.lifecycle, op, limit+queryLimit, func(ctx context.Context, s *session) (App, error) {
 		app := started
 		waiting, cancel := context.WithTimeout(ctx, limit)
@@ -96,7 +177,7 @@ func (in *inputs) await(ctx context.Context, op string, limit time.Duration, chi
 			awaitFamily(waiting, child)
 			cancel()
 		}()
-		info, err := s.windows.WaitForWindow(waiting, ownedBy(child))
+		info, err := s.windows.WaitForWindow(waiting, func(w x11.WindowInfo) bool { return owned(w) && (wanted == nil || wanted(s, w.ID)) })
 		switch {
 		case err == nil:
 			app.Window = WindowID(info.ID)
@@ -172,13 +253,8 @@ func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
 // returns an *InvalidError if xdg-open fails in that time, for example because there is no
 // such program, and ErrUnsupported if xdg-open is not installed.
 func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
-	switch {
-	case strings.TrimSpace(target) == "":
-		return App{}, &InvalidError{"target", "must be a URL or a path"}
-	case strings.HasPrefix(target, "-"):
-		return App{}, &InvalidError{"target", "must not begin with a dash; write ./ before a file's name"}
-	case strings.ContainsRune(target, 0):
-		return App{}, &InvalidError{"target", "must not contain a NUL character"}
+	if err := ValidateTarget(target); err != nil {
+		return App{}, err
 	}
 	child, err := d.launch(ctx, "open", Launch{App: "xdg-open", Args: []string{target}})
 	if errors.Is(err, ErrAppNotFound) {
@@ -187,7 +263,7 @@ func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	app, err := d.await(ctx, "open", openPatience, child)
+	app, err := d.await(ctx, "open", openPatience, child, nil)
 	if err != nil {
 		return app, err
 	}

@@ -1,6 +1,7 @@
 package desktop_test
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -43,7 +45,7 @@ func children(t *testing.T, pid int) (all []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, child := range strings.Fields(string(list)) {
+		for child := range strings.FieldsSeq(string(list)) {
 			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
 			all = append(all, string(line))
 		}
@@ -130,13 +132,56 @@ func TestProgramMenu(t *testing.T) {
 	})
 }
 
+// TestWheelBesideWindow: the wheel on the empty desktop and on a title bar leaves windows where
+// they are.
+func TestWheelBesideWindow(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xterm")
+	d := start(t, desktop.Config{})
+	ctx := t.Context()
+	if _, err := d.Launch(ctx, desktop.Launch{App: "xterm", Args: []string{"-geometry", "40x10+200+200"}, Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	look := func() []byte {
+		t.Helper()
+		if _, err := d.Settle(ctx, 300*time.Millisecond, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		shot, err := d.Screenshot(ctx, desktop.ScreenshotOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shot.Data
+	}
+	windows, err := d.Windows(ctx, desktop.WindowFilter{})
+	if err != nil || len(windows) != 1 {
+		t.Fatalf("windows %+v, %v", windows, err)
+	}
+	w := windows[0].Bounds
+	title := desktop.Point{X: w.X + w.Width/2, Y: w.Y - 10}
+	for _, at := range []desktop.Point{{X: 20, Y: 20}, title} {
+		if _, err := d.Move(ctx, desktop.Move{At: at}); err != nil {
+			t.Fatal(err)
+		}
+		before := look()
+		for _, dy := range []int{1, -3, 5} {
+			if _, err := d.Scroll(ctx, desktop.Scroll{At: &at, DY: dy}); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(before, look()) {
+				t.Errorf("scrolling %d at %v changed the screen", dy, at)
+			}
+		}
+	}
+}
+
 // TestOpenboxFiles: the default configuration of openbox has no action that starts or ends a
 // program.
 func TestOpenboxFiles(t *testing.T) {
 	t.Parallel()
 	harmless := []string{
-		"AddDesktop", "Close", "DirectionalCycleWindows", "Focus", "FocusToBottom", "GoToDesktop", "Iconify", "Lower", "Move", "NextWindow",
-		"PreviousWindow", "Raise", "Resize", "SendToDesktop", "Shade", "ShowMenu", "ToggleMaximize", "ToggleOmnipresent", "ToggleShade",
+		"AddDesktop", "Close", "DirectionalCycleWindows", "Focus", "FocusToBottom", "Iconify", "Lower", "Move", "NextWindow",
+		"PreviousWindow", "Raise", "Resize", "Shade", "ShowMenu", "ToggleMaximize", "ToggleOmnipresent", "ToggleShade",
 		"ToggleShowDesktop", "Unfocus", "Unshade", "if",
 	}
 	for _, name := range []string{"rc.xml", "menu.xml"} {

@@ -39,7 +39,7 @@ func TestNoExec(t *testing.T) { //nolint:paralleltest // it sets a variable
 		_, err := os.Stat(arguments)
 		return err == nil
 	})
-	if got := readFile(t, arguments); !strings.HasPrefix(got, "--no-sandbox ") || !strings.HasSuffix(got, " page\n") {
-		t.Errorf("arguments %q, want --no-sandbox first and page last", got)
+	if got := readFile(t, arguments); !strings.HasPrefix(got, "--no-sandbox ") || !strings.Contains(got, " --password-store=basic ") || !strings.HasSuffix(got, " page\n") {
+		t.Errorf("arguments %q, want --no-sandbox first, --password-store=basic, and page last", got)
 	}
 }

@@ -63,6 +63,34 @@ func (m observationID) toScreen(p Point) Point {
 	}
 }
 
+// ParseObservation returns the observation with an ID. It returns an *InvalidError if that is
+// not the ID of a screenshot.
+func ParseObservation(id string) (Observation, error) {
+	m, ok := parseObservationID(id)
+	if !ok {
+		return Observation{}, &InvalidError{"Observation", "is not the id of a screenshot; pass the one that came with the picture"}
+	}
+	return Observation{ID: id, Size: m.size, Region: m.region, Scale: float64(m.size.Width) / float64(m.region.Width), Damage: m.damage}, nil
+}
+
+// FromScreen maps a point on the screen to the pixel of the picture that shows it, or to the
+// nearest one.
+func (o Observation) FromScreen(p Point) Point {
+	axis := func(v, from, picture, at int) int {
+		return min(max((2*(v-at)+1)*picture/(2*max(from, 1)), 0), max(picture-1, 0))
+	}
+	return Point{
+		axis(p.X, o.Region.Width, o.Size.Width, o.Region.X),
+		axis(p.Y, o.Region.Height, o.Size.Height, o.Region.Y),
+	}
+}
+
+// RectFromScreen maps a rectangle on the screen to the pixels of the picture that show it.
+func (o Observation) RectFromScreen(r Rect) Rect {
+	from, to := o.FromScreen(Point{r.X, r.Y}), o.FromScreen(Point{r.X + r.Width - 1, r.Y + r.Height - 1})
+	return Rect{from.X, from.Y, to.X - from.X + 1, to.Y - from.Y + 1}
+}
+
 // onScreen maps p from the picture of an observation, if any, and moves it onto the
 // screen.
 func (s *session) onScreen(p Point, observation string) (Point, error) {

@@ -4,17 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/deskhand/deskhand/internal/x11"
-)
-
-// Bounds of pointer actions.
-const (
-	maxClicks = 100
-	maxScroll = 1000
-	maxPath   = 10000
 )
 
 // Pointer returns the position of the pointer.
@@ -31,12 +23,10 @@ func (d *Desktop) Move(ctx context.Context, m Move) (Pointer, error) {
 
 // Click moves to At, if that is set, and presses and releases a button Count times.
 func (d *Desktop) Click(ctx context.Context, c Click) (Pointer, error) {
-	if c.Count == 0 {
-		c.Count = 1
+	if err := c.Validate(); err != nil {
+		return Pointer{}, err
 	}
-	if c.Count < 0 || c.Count > maxClicks {
-		return Pointer{}, &InvalidError{"Count", fmt.Sprintf("must be between 1 and %d", maxClicks)}
-	}
+	c.Count = cmp.Or(c.Count, 1)
 	return d.button(ctx, ActionClick, ButtonPress{c.At, c.Button, c.Modifiers, c.Observation}, c.Count, func(p *x11.Pointer, b int) error {
 		return p.Click(b, c.Count)
 	})
@@ -64,19 +54,12 @@ func (in *inputs) button(ctx context.Context, name ActionName, b ButtonPress, co
 // Drag presses a button at the first point of a path, moves along it, and
 // releases the button at the last one.
 func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
-	n, button, err := buttonNumber(g.Button)
-	switch {
-	case err != nil:
+	if err := g.Validate(); err != nil {
 		return Pointer{}, err
-	case len(g.Path) < 2:
-		return Pointer{}, &InvalidError{"Path", "must have at least two points"}
-	case len(g.Path) > maxPath:
-		return Pointer{}, &InvalidError{"Path", fmt.Sprintf("must have at most %d points", maxPath)}
 	}
-	for _, p := range g.Path {
-		if err := checkPoint(p); err != nil {
-			return Pointer{}, err
-		}
+	n, button, err := buttonNumber(g.Button)
+	if err != nil {
+		return Pointer{}, err
 	}
 	a := &Action{Name: ActionDrag, Button: button}
 	path := make([]x11.Point, len(g.Path))
@@ -99,15 +82,15 @@ func (d *Desktop) Drag(ctx context.Context, g Drag) (Pointer, error) {
 
 // Scroll turns the wheel, over At if that is set.
 func (d *Desktop) Scroll(ctx context.Context, w Scroll) (Pointer, error) {
-	switch {
-	case w.DX == 0 && w.DY == 0:
-		return Pointer{}, &InvalidError{"DX", "deltaX or deltaY must be non-zero"}
-	case w.DX < -maxScroll || w.DX > maxScroll || w.DY < -maxScroll || w.DY > maxScroll:
-		return Pointer{}, &InvalidError{"DY", fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
+	if err := w.Validate(); err != nil {
+		return Pointer{}, err
 	}
 	a := &Action{Name: ActionScroll, Delta: &Point{w.DX, w.DY}}
 	return d.point(ctx, "scroll", w.At, w.Observation, w.Modifiers, a, func(s *session) error {
-		return s.input.Pointer.Scroll(w.DX, w.DY)
+		if d.cfg.paced(a.Actor) {
+			return s.input.Pointer.Scroll(w.DX, w.DY)
+		}
+		return s.input.Pointer.ScrollPaced(ctx, w.DX, w.DY)
 	})
 }
 
@@ -171,13 +154,6 @@ func (s *session) hold(ctx context.Context, modifiers []string) (func() error, e
 	}
 	release, err := s.input.Keyboard.HoldModifiers(ctx, modifiers)
 	return release, keyError("Modifiers", err)
-}
-
-func checkPoint(p Point) error {
-	if p.X < 0 || p.Y < 0 {
-		return &InvalidError{"X", "coordinates must be non-negative"}
-	}
-	return nil
 }
 
 // buttonNumber returns the number of a button in X. Toolkits use 8 and 9 for back and

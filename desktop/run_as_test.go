@@ -145,6 +145,9 @@ func TestRunAsServer(t *testing.T) {
 			manager = strconv.Itoa(p.PID)
 		}
 	}
+	if got := readFile(t, "/proc/"+server+"/status"); !strings.Contains(got, "\nGid:\t65533\t65533\t65533\t65533\nFDSize") {
+		t.Errorf("the X server is not in a group of its own:\n%s", got)
+	}
 	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Wait: true}); err != nil {
 		t.Fatal(err)
 	}

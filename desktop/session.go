@@ -36,6 +36,7 @@ type session struct {
 	clipboard *x11.Clipboard
 	windows   *x11.Windows
 	encoder   picture.Encoder
+	observed  observedScreens
 	trim      *time.Timer // frees the memory of the capture and the encoder
 	unwatch   func()
 }

@@ -71,3 +71,28 @@ func TestTurns(t *testing.T) {
 		turns.release(wait)
 	})
 }
+
+// TestTurnHolder: a caller that waits too long learns whose input has the turn.
+func TestTurnHolder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns, ann, bob := newTurns(), Actor{Kind: ActorAgent, Name: "Ann"}, Actor{Kind: ActorAPI, Name: "Bob"}
+		take := func(a Actor) error {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), inputLimit, &DeadlineError{Op: "move", After: inputLimit})
+			defer cancel()
+			return turns.acquireFor(ctx, &Action{Actor: a}, "move", false)
+		}
+		if err := take(ann); err != nil {
+			t.Fatal(err)
+		}
+		err := take(bob)
+		late, ok := errors.AsType[*DeadlineError](err)
+		if !ok || late.Holder == nil || *late.Holder != ann || err.Error() != "move: not done after 10s: it waited for input of agent Ann to end" {
+			t.Errorf("while Ann has the turn: %v", err)
+		}
+		turns.release(nil)
+		if err := take(bob); err != nil || *turns.holder.Load() != bob {
+			t.Errorf("after Ann: %v", err)
+		}
+	})
+}

@@ -60,7 +60,7 @@ func (a *Action) modifiesOnly() bool {
 // isTyping reports whether an event is part of a person's typing.
 func (e *Event) isTyping() bool {
 	a := e.Action
-	return a != nil && a.person && (a.Name.pressesKeys() || a.Name == ActionKeyUp)
+	return a != nil && a.person && a.Secret == "" && (a.Name.pressesKeys() || a.Name == ActionKeyUp)
 }
 
 // typed adds a person's typing to a run. The caller has mu.
@@ -80,7 +80,7 @@ func (l *EventLog) typed(e Event) {
 	if a.Length == 0 {
 		return // a modifier, or the release of a key
 	}
-	if r := l.run; r != nil && (!r.Action.Actor.same(a.Actor) || e.Time.Sub(r.Time) > typingMost) {
+	if r := l.run; r != nil && (!r.Action.Actor.Same(a.Actor) || e.Time.Sub(r.Time) > typingMost) {
 		l.endRun()
 	}
 	if l.run == nil {
@@ -100,10 +100,10 @@ func (l *EventLog) typed(e Event) {
 func (l *EventLog) endsRun(e Event) bool {
 	switch e.Type {
 	case EventAction:
-		return e.Action.Actor.same(l.run.Action.Actor)
+		return e.Action.Actor.Same(l.run.Action.Actor)
 	case EventWindowFocused, EventControl, EventFailed, EventRestarted, EventClosed:
 		return true
-	case EventWindowOpened, EventWindowClosed, EventWindowRenamed, EventClipboardChanged, EventResized, EventGap:
+	case EventWindowOpened, EventWindowClosed, EventWindowRenamed, EventClipboardChanged, EventResized, EventBrowser, EventGap:
 	}
 	return false
 }

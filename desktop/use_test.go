@@ -84,18 +84,18 @@ func TestSettle(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
 	d := start(t, desktop.Config{})
-	if ok, err := d.Settle(t.Context(), 50*time.Millisecond, 10*time.Second); err != nil || !ok {
-		t.Fatalf("empty desktop did not settle: %v, %v", ok, err)
+	if r, err := d.Settle(t.Context(), 50*time.Millisecond, 10*time.Second); err != nil || !r.Quiet {
+		t.Fatalf("empty desktop did not settle: %+v, %v", r, err)
 	}
 	if _, err := d.Launch(t.Context(), desktop.Launch{App: "xterm", Args: []string{"-e", "while :; do date +%N; done"}, Wait: true}); err != nil {
 		t.Fatal(err)
 	}
 	for try := range 10 { // on a busy machine the terminal may not change for a while
-		ok, err := d.Settle(t.Context(), 300*time.Millisecond, time.Second)
+		r, err := d.Settle(t.Context(), 300*time.Millisecond, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !ok {
+		if !r.Quiet {
 			return
 		}
 		t.Logf("try %d: a scrolling terminal settled", try)
@@ -347,7 +347,7 @@ func TestInvalid(t *testing.T) {
 		"button":          {"Button", func() error { _, err := d.Click(ctx, desktop.Click{Button: "fourth"}); return err }},
 		"clicks":          {"Count", func() error { _, err := d.Click(ctx, desktop.Click{Count: -1}); return err }},
 		"negative":        {"X", func() error { _, err := d.Move(ctx, desktop.Move{At: desktop.Point{X: -1}}); return err }},
-		"scroll":          {"DX", func() error { _, err := d.Scroll(ctx, desktop.Scroll{}); return err }},
+		"scroll":          {"DY", func() error { _, err := d.Scroll(ctx, desktop.Scroll{DX: 1 << 20}); return err }},
 		"drag":            {"Path", func() error { _, err := d.Drag(ctx, desktop.Drag{}); return err }},
 		"observation":     {"Observation", func() error { _, err := d.Move(ctx, desktop.Move{Observation: "obs_1"}); return err }},
 		"window size":     {"Width", func() error { _, err := d.ResizeWindow(ctx, 1, desktop.Size{Width: 100000, Height: 5}); return err }},

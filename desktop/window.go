@@ -8,6 +8,31 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
+// WindowID is an X window's number.
+type WindowID uint32
+
+// Window is a top-level window. Its texts have at most 256 characters and no control
+// characters.
+type Window struct {
+	ID        WindowID `json:"id"`
+	Title     string   `json:"title"`
+	Class     string   `json:"class,omitempty"`    // second part of WM_CLASS: "XTerm"
+	Instance  string   `json:"instance,omitempty"` // first part of WM_CLASS: "xterm"
+	PID       int      `json:"pid,omitempty"`      // zero: unknown
+	Bounds    Rect     `json:"bounds"`             // the content, without decoration
+	Frame     Rect     `json:"frame"`              // with decoration
+	Active    bool     `json:"active"`
+	Minimised bool     `json:"minimised"`
+	Maximised bool     `json:"maximised"`
+	Dialog    bool     `json:"dialog,omitempty"` // says that it is one (EWMH)
+}
+
+// WindowFilter selects windows. The zero value leaves out windows without a title and
+// windows smaller than 120x80, unless they have the focus.
+type WindowFilter struct {
+	All bool // select every managed window
+}
+
 // The smallest window that the default filter lists, as in sandbox-agent.
 const (
 	leastWidth  = 120
@@ -155,6 +180,6 @@ func windowOf(i x11.WindowInfo) Window {
 		ID: WindowID(i.ID), Title: i.Title, Class: i.Class, Instance: i.Instance, PID: i.PID,
 		Bounds: Rect{i.X, i.Y, i.Width, i.Height},
 		Frame:  Rect{i.FrameX, i.FrameY, i.FrameWidth, i.FrameHeight},
-		Active: i.Active, Minimised: i.Minimised, Maximised: i.Maximised,
+		Active: i.Active, Minimised: i.Minimised, Maximised: i.Maximised, Dialog: i.Dialog,
 	}
 }

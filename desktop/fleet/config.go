@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/recording"
@@ -63,6 +64,19 @@ type Config struct {
 	// desktops. Zero: 32.
 	MaxDesktops int
 
+	// MinMemory is the number of bytes of memory that must be available for a desktop to
+	// start. Zero: it starts in any case.
+	MinMemory int64
+
+	// IdleStop is the time after which a running desktop is stopped if no caller uses it.
+	// These use it: Instance.Use, viewers, recordings in progress, clients of its browser,
+	// and InUse. Programs on the desktop do not. Zero: it is not stopped.
+	IdleStop time.Duration
+
+	// InUse reports whether a desktop is in use otherwise, for example by agents. It is
+	// called a few times in each IdleStop. Nil: it is not.
+	InUse func(id string) bool
+
 	// RunAs is the user, by name or number, that the programs of the desktops run as.
 	// Empty: this program's user. Another user needs root.
 	RunAs string
@@ -109,6 +123,17 @@ type StartOptions struct {
 	// desktop alone. Zero: the desktops share the network of Config.Media.
 	PortMin, PortMax uint16
 
+	// Elements prepares the desktop for Instance.Elements: the accessibility bus runs before
+	// Start returns, and programs offer their elements from their start. Without it, the
+	// first call of Elements starts the bus, and some programs, such as Chromium and Qt's,
+	// offer none. It costs the programs time and memory. Start returns
+	// accessibility.ErrUnavailable if at-spi2-core is not installed.
+	Elements bool
+
+	// RestartAfterIdle makes Instance.Resume start the desktop again after it was stopped
+	// because it was idle.
+	RestartAfterIdle bool
+
 	// RecordingFrameRate is the FrameRate of recordings that choose none. Zero: 30.
 	RecordingFrameRate int
 }
@@ -119,6 +144,9 @@ func (c Config) withDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Start == nil {
 		c.Start = startDesktop
+	}
+	if c.InUse == nil {
+		c.InUse = func(string) bool { return false }
 	}
 	if c.OnDelete == nil {
 		c.OnDelete = func(string) {}
@@ -138,6 +166,10 @@ func (c Config) validate() error {
 	switch {
 	case c.MaxDesktops < 0:
 		return &InvalidError{"MaxDesktops", fmt.Sprintf("must not be negative, but is %d", c.MaxDesktops)}
+	case c.IdleStop < 0:
+		return &InvalidError{"IdleStop", fmt.Sprintf("must not be negative, but is %v", c.IdleStop)}
+	case c.MinMemory < 0:
+		return &InvalidError{"MinMemory", fmt.Sprintf("must not be negative, but is %d", c.MinMemory)}
 	case c.StateName != "" && (!filepath.IsLocal(c.StateName) || filepath.Base(c.StateName) != c.StateName || c.StateName == "."):
 		return &InvalidError{"StateName", "must be the name of a folder"}
 	}

@@ -23,6 +23,9 @@ var (
 	ErrRemoving = errors.New("files that a killed program left are being removed; try again")
 	// ErrTooMany is wrapped by every *LimitError.
 	ErrTooMany = errors.New("there are as many desktops as allowed; delete one, or raise MaxDesktops")
+	// ErrNoMemory is wrapped by an *Error if less memory than Config.MinMemory is
+	// available. The call may be repeated later.
+	ErrNoMemory = errors.New("too little memory is available to start a desktop; end programs, or try again later")
 	// ErrNotRunning is wrapped by every *StateError.
 	ErrNotRunning = errors.New("desktop is not running")
 	// ErrStopped is wrapped by an *Error if the desktop was stopped while it was

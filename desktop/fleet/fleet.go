@@ -30,6 +30,9 @@ type Fleet struct {
 	gone      []*Instance     // deleted or of an earlier program, with recordings; see FindRecorded
 	removing  map[string]bool // ids whose files Sweep removes
 	closed    bool
+
+	changing sync.Mutex    // guards changed
+	changed  chan struct{} // closed at the next change; nil: no caller waits
 }
 
 // Open returns a Fleet whose desktops do not run. It starts no program and claims
@@ -101,6 +104,27 @@ func (f *Fleet) List() []*Instance {
 	return slices.Clone(f.instances)
 }
 
+// Changed returns a channel that is closed when the state of a desktop next changes, or a
+// desktop is added or removed.
+func (f *Fleet) Changed() <-chan struct{} {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	if f.changed == nil {
+		f.changed = make(chan struct{})
+	}
+	return f.changed
+}
+
+// notifyChanged closes the channel of Changed.
+func (f *Fleet) notifyChanged() {
+	f.changing.Lock()
+	defer f.changing.Unlock()
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
 // Create adds a desktop and starts it. If id is empty, the Fleet chooses one, and
 // Delete or Close removes the desktop's files with its recordings.
 //
@@ -150,6 +174,7 @@ func (f *Fleet) add(id string, generated bool) (*Instance, error) {
 	}
 	in.generated = generated
 	f.instances = append(f.instances, in)
+	f.notifyChanged()
 	return in, nil
 }
 
@@ -158,6 +183,7 @@ func (f *Fleet) remove(in *Instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.instances = slices.DeleteFunc(f.instances, func(other *Instance) bool { return other == in })
+	f.notifyChanged()
 }
 
 func hasID(id string) func(*Instance) bool {

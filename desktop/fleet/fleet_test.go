@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,19 @@ func TestCreateCancelled(t *testing.T) {
 	}
 	if all := f.List(); len(all) != 1 || all[0].ID() != Main {
 		t.Errorf("the fleet has %d desktops, want main alone", len(all))
+	}
+}
+
+// TestMinMemory wants no start while too little memory is available.
+func TestMinMemory(t *testing.T) {
+	t.Parallel()
+	var fake faker
+	f := open(t, Config{Start: fake.start, MinMemory: math.MaxInt64})
+	if _, err := f.Create(t.Context(), "one", StartOptions{}); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("Create = %v", err)
+	}
+	if n := len(f.List()); n != 1 {
+		t.Errorf("the fleet has %d desktops, want main alone", n)
 	}
 }
 
@@ -69,8 +83,10 @@ func TestErrorsOfCreate(t *testing.T) {
 	if n := fake.open.Load(); n != 0 {
 		t.Errorf("%d desktops are open after Close", n)
 	}
-	for name, cfg := range map[string]Config{"MaxDesktops": {MaxDesktops: -1}, "StateName": {StateName: "../x"}, "RunAs": {RunAs: "no such user"},
-		"Untrusted": {Untrusted: []string{"no such user"}}, "Media": {Media: webrtc.NetworkConfig{UDPPort: 70000}}} {
+	for name, cfg := range map[string]Config{
+		"MaxDesktops": {MaxDesktops: -1}, "MinMemory": {MinMemory: -1}, "StateName": {StateName: "../x"}, "RunAs": {RunAs: "no such user"},
+		"Untrusted": {Untrusted: []string{"no such user"}}, "Media": {Media: webrtc.NetworkConfig{UDPPort: 70000}},
+	} {
 		if _, err := Open(t.Context(), cfg); !errors.As(err, &bad) || bad.Field != name {
 			t.Errorf("Open with %s: %v", name, err)
 		}
@@ -95,10 +111,10 @@ func TestStates(t *testing.T) {
 		t.Helper()
 		_, err := in.Desktop()
 		var e *StateError
-		if !errors.As(err, &e) || !errors.Is(err, ErrNotRunning) || e.State != state || e.Cause != cause || cause != nil && errors.Is(err, cause) {
+		if !errors.As(err, &e) || !errors.Is(err, ErrNotRunning) || e.State != state || !errors.Is(e.Cause, cause) || cause != nil && errors.Is(err, cause) {
 			t.Errorf("Desktop: %v, want %s with %v", err, state, cause)
 		}
-		if s := in.Status(); s.State != state || s.Err != cause || s.ID != Main || s.LogPath == "" || s.Desktop != nil {
+		if s := in.Status(); s.State != state || !errors.Is(s.Err, cause) || s.ID != Main || s.LogPath == "" || s.Desktop != nil {
 			t.Errorf("Status: %+v, want %s with %v", s, state, cause)
 		}
 	}

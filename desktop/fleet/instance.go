@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/removetree"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Deadlines of starts and stops.
@@ -28,14 +30,21 @@ type Instance struct {
 	live      liveView
 
 	recordings recordings
+	browsers   browserSlot
+	elements   elementSlot
+	refs       atomic.Int64 // references to elements
+	used       atomic.Int64 // when a caller last used the desktop, in nanoseconds
 
 	mu         sync.Mutex // guards the fields below; never held while waiting
 	phase      phase
-	desk       Desktop      // while running or stopping
-	options    StartOptions // of the latest start
-	failure    error        // of the latest start; nil: it succeeded
-	transition *transition  // while starting or stopping
-	deleted    bool         // it must not start again
+	desk       Desktop       // while running or stopping
+	began      time.Time     // when desk began to run
+	ended      chan struct{} // closed when desk begins to stop
+	wasIdle    bool          // it was stopped because it was idle, and not started or stopped since
+	options    StartOptions  // of the latest start
+	failure    error         // of the latest start; nil: it succeeded
+	transition *transition   // while starting or stopping
+	deleted    bool          // it must not start again
 
 	removing sync.Once // by Delete
 	removed  error     // the result of removing
@@ -77,6 +86,14 @@ func (in *Instance) Desktop() (Desktop, error) {
 	return d, nil
 }
 
+// Began returns the time at which the desktop that runs or stops began to run. It distinguishes
+// the starts of a desktop.
+func (in *Instance) Began() time.Time {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.began
+}
+
 // state returns the state, the desktop while it runs or stops, and the error of the latest
 // start if the state is failed.
 func (in *Instance) state() (desktop.State, Desktop, error) {
@@ -103,6 +120,9 @@ type Status struct {
 	// Desktop is the desktop while it runs. Otherwise it is nil.
 	Desktop Desktop
 
+	// Idle reports whether the desktop was stopped because it was idle. See Config.IdleStop.
+	Idle bool
+
 	// Err is the error of the latest start. It is nil if that succeeded or was stopped,
 	// and after Stop.
 	Err error
@@ -112,6 +132,9 @@ type Status struct {
 func (in *Instance) Status() Status {
 	state, d, err := in.state()
 	s := Status{Err: err}
+	in.mu.Lock()
+	s.Idle = in.wasIdle
+	in.mu.Unlock()
 	if d != nil {
 		s.Status = d.Status()
 	}
@@ -136,8 +159,8 @@ func (in *Instance) Status() Status {
 // 60 s.
 //
 // It returns the error of Config.Start or StateDir.Claim, an *InvalidError if another user
-// could replace Desktop.StateDir, or ErrClosed. The error wraps ErrStopped if Stop was
-// called meanwhile, and ErrNotFound after Delete.
+// could replace Desktop.StateDir, or ErrClosed. The error wraps ErrNoMemory, ErrStopped if
+// Stop was called meanwhile, and ErrNotFound after Delete.
 func (in *Instance) Start(ctx context.Context, o StartOptions) error {
 	if o.Desktop.StateDir != "" {
 		dir, err := filepath.Abs(o.Desktop.StateDir)
@@ -179,6 +202,9 @@ func (in *Instance) Start(ctx context.Context, o StartOptions) error {
 // beginStart starts the desktop in a goroutine. The caller has mu.
 func (in *Instance) beginStart(o StartOptions) error {
 	f := in.fleet
+	if f.cfg.MinMemory > 0 && supervise.AvailableMemory() < f.cfg.MinMemory {
+		return &Error{in.id, ErrNoMemory}
+	}
 	f.mu.Lock()
 	closed := f.closed
 	if !closed {
@@ -191,13 +217,14 @@ func (in *Instance) beginStart(o StartOptions) error {
 	limit := &desktop.DeadlineError{Op: "start desktop", After: startLimit}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), startLimit, limit)
 	change := &transition{done: make(chan struct{}), cancel: cancel}
-	in.phase, in.transition, in.failure, in.options = starting, change, nil, o
+	in.phase, in.transition, in.failure, in.options, in.wasIdle = starting, change, nil, o, false
+	f.notifyChanged()
 	begun := time.Now()
 	go func() {
 		defer f.running.Done()
 		defer cancel()
 		d, err := in.run(ctx, o)
-		if errors.Is(err, context.DeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 			err = limit
 		}
 		in.logStart(d, err, time.Since(begun))
@@ -216,6 +243,9 @@ func (in *Instance) run(ctx context.Context, o StartOptions) (Desktop, error) {
 		if err := in.markGenerated(); err != nil {
 			in.fleet.cfg.Logger.Warn("should this program be killed, files of a desktop will stay", "desktop", in.id, "error", err)
 		}
+	}
+	if o.Elements {
+		return in.startWithElements(ctx, cfg)
 	}
 	return in.fleet.cfg.Start(ctx, in.id, cfg)
 }
@@ -237,8 +267,15 @@ func (in *Instance) endStart(change *transition, d Desktop, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	defer close(change.done)
+	defer in.fleet.notifyChanged()
 	if err == nil {
-		in.phase, in.desk, in.transition = running, d, nil
+		in.phase, in.desk, in.transition, in.began = running, d, nil, time.Now()
+		in.ended = make(chan struct{})
+		if in.fleet.cfg.IdleStop > 0 {
+			in.Use()
+			ended := in.ended
+			in.fleet.running.Go(func() { in.watchIdle(d, ended) })
+		}
 		return
 	}
 	in.phase, in.transition = idle, nil
@@ -260,7 +297,7 @@ func (in *Instance) Stop(ctx context.Context) error {
 		in.mu.Lock()
 		switch in.phase {
 		case idle:
-			in.failure = nil
+			in.failure, in.wasIdle = nil, false
 			in.mu.Unlock()
 			return nil
 		case starting:
@@ -285,15 +322,18 @@ func (in *Instance) Stop(ctx context.Context) error {
 func (in *Instance) beginStop() {
 	change := &transition{done: make(chan struct{})}
 	in.phase, in.transition = stopping, change
+	close(in.ended)
+	in.fleet.notifyChanged()
 	begun := time.Now()
 	in.fleet.running.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 		defer cancel()
 		// Recordings end before the desktop, because they need its picture.
-		err := errors.Join(in.live.close(), in.recordings.stop(ctx), in.desk.Close())
+		err := errors.Join(in.live.close(), in.recordings.stop(ctx), in.endBrowser(), in.elements.close(), in.desk.Close())
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		in.phase, in.desk, in.transition = idle, nil, nil
+		in.fleet.notifyChanged()
 		if err != nil {
 			in.fleet.cfg.Logger.Error("stop desktop", "desktop", in.id, "error", err)
 		} else {

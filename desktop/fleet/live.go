@@ -137,11 +137,13 @@ func (in *Instance) RunningStream() *webrtc.Streamer {
 	return in.live.stream
 }
 
-// StopStream ends the live view of all viewers, if there is one.
+// StopStream ends the live view of all viewers, if there is one, and waits for them. It returns
+// the error of closing the ports of this desktop's own network, or nil.
 func (in *Instance) StopStream() error { return in.live.close() }
 
-// EndViewer ends a viewer that may selects. It returns nil if it has ended that viewer
-// before, and webrtc.ErrViewerNotFound if there is no such viewer, or may returns false.
+// EndViewer ends a viewer if may returns true for it, and waits as webrtc.Streamer.EndViewer
+// does. It returns nil if it has ended that viewer before,
+// and webrtc.ErrViewerNotFound if there is no such viewer, or may returns false.
 func (in *Instance) EndViewer(id string, may func(webrtc.ViewerInfo) bool) error {
 	stream := in.RunningStream()
 	ended := stream != nil &&

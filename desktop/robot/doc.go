@@ -32,7 +32,9 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. They run one after the other.
+// All methods may be called from any goroutine. They run one after the other. There are no
+// turns of several inputs: other callers' input may come between the actions of package
+// batch, and Batch.Expect can only be empty or ExpectAny.
 //
 // # Errors
 //

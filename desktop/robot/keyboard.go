@@ -20,6 +20,10 @@ const maxText = 1 << 20
 // Type types ASCII text. A line feed is Return, a tab is Tab. It returns a
 // *desktop.InterruptedError if ctx ends first, or if ReleaseAll or Close is called.
 func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
+	t, err := t.Resolve(d.cfg.SecretValue)
+	if err != nil {
+		return err
+	}
 	if t.Text == "" || len(t.Text) > maxText {
 		return &desktop.InvalidError{Field: "Text", Reason: fmt.Sprintf("must have 1 to %d bytes", maxText)}
 	}
@@ -28,12 +32,18 @@ func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 	}
 	for _, r := range t.Text {
 		if (r < ' ' || r > '~') && r != '\n' && r != '\t' {
+			if t.SecretName != "" {
+				return &desktop.InvalidError{Field: "SecretName", Reason: "must name a secret of ASCII characters to be typed through robotgo"}
+			}
 			return &desktop.InvalidError{Field: "Text", Reason: fmt.Sprintf(
 				"must be ASCII to be typed through robotgo, not %q; put it on the clipboard and press ctrl+v", r)}
 		}
 	}
 	a := desktop.Action{Name: desktop.ActionType, Length: len(t.Text)}
-	if !t.Secret {
+	switch {
+	case t.SecretName != "":
+		a.Secret, a.Length = t.SecretName, 0
+	case !t.Secret:
 		a.Text = t.Text[:min(len(t.Text), 4096)]
 	}
 	typing, done := d.interruptible(ctx)
@@ -47,9 +57,11 @@ func (d *Desktop) Type(ctx context.Context, t desktop.Type) error {
 			case <-typing.Done():
 			}
 			if typing.Err() != nil {
-				return &desktop.InterruptedError{
-					Op: "type", Done: fmt.Sprintf("%d of %d characters were typed", i, len(t.Text)), Cause: context.Cause(typing),
+				cut := &desktop.InterruptedError{Op: "type", Cause: context.Cause(typing)}
+				if t.SecretName == "" {
+					cut.Done = fmt.Sprintf("%d of %d characters were typed", i, len(t.Text))
 				}
+				return cut
 			}
 			if err := tap(t.Text[i]); err != nil {
 				return err

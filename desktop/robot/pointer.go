@@ -119,10 +119,7 @@ func (d *Desktop) Drag(ctx context.Context, g desktop.Drag) (desktop.Pointer, er
 // Scroll turns the wheel, over At if that is set.
 func (d *Desktop) Scroll(ctx context.Context, w desktop.Scroll) (desktop.Pointer, error) {
 	far := func(v int) bool { return v < -maxScroll || v > maxScroll }
-	switch {
-	case w.DX == 0 && w.DY == 0:
-		return desktop.Pointer{}, &desktop.InvalidError{Field: "DX", Reason: "deltaX or deltaY must be non-zero"}
-	case far(w.DX) || far(w.DY):
+	if far(w.DX) || far(w.DY) {
 		return desktop.Pointer{}, &desktop.InvalidError{Field: "DY", Reason: fmt.Sprintf("deltaX and deltaY must be between -%d and %d", maxScroll, maxScroll)}
 	}
 	a := desktop.Action{Name: desktop.ActionScroll, Delta: &desktop.Point{X: w.DX, Y: w.DY}}

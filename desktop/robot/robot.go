@@ -31,6 +31,9 @@ type Config struct {
 
 	// Policy is like desktop.Config.Policy. Nil: everything is allowed.
 	Policy func(context.Context, desktop.Action) error
+
+	// SecretValue is like desktop.Config.SecretValue. Nil: there are no secrets.
+	SecretValue func(name string) (value string, ok bool)
 }
 
 // Desktop is the desktop of a person's session.
@@ -172,34 +175,35 @@ func (d *Desktop) Screenshot(ctx context.Context, o desktop.ScreenshotOptions) (
 }
 
 // settle takes pictures until the screen has not changed for o.Settle.
-func (d *Desktop) settle(ctx context.Context, o desktop.ScreenshotOptions) (bool, error) {
+func (d *Desktop) settle(ctx context.Context, o desktop.ScreenshotOptions) (desktop.Settled, error) {
 	if o.Settle <= 0 {
-		return true, nil
+		return desktop.Settled{Quiet: true}, nil
 	}
 	if o.SettleTimeout <= 0 {
 		o.SettleTimeout = 5 * time.Second
 	}
-	deadline, quiet := time.Now().Add(o.SettleTimeout), time.Now()
+	start := time.Now()
+	deadline, quiet := start.Add(o.SettleTimeout), start
 	pace := time.NewTicker(settlePace)
 	defer pace.Stop()
 	for seen := uint64(0); ; {
 		seq, err := d.capture(ctx)
 		if err != nil {
-			return false, err
+			return desktop.Settled{}, err
 		}
 		if seq != seen {
 			seen, quiet = seq, time.Now()
 		}
 		if time.Since(quiet) >= o.Settle {
-			return true, nil
+			return desktop.Settled{Quiet: true, Elapsed: time.Since(start)}, nil
 		}
 		if time.Now().After(deadline) {
-			return false, nil
+			return desktop.Settled{Elapsed: time.Since(start)}, nil
 		}
 		select {
 		case <-pace.C:
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return desktop.Settled{}, ctx.Err()
 		}
 	}
 }

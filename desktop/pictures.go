@@ -96,7 +96,7 @@ func (p *Pictures) Take(ctx context.Context, o ScreenshotOptions, pointer Point)
 	if frame == nil {
 		return nil, fmt.Errorf("screenshot: nothing was captured: %w", ErrRestarting)
 	}
-	return o.picture(ctx, frame, p.epoch, &p.encoder, func(opts *picture.Options, style CursorStyle) (string, error) {
+	return o.picture(ctx, frame, p.epoch, &p.encoder, nil, func(opts *picture.Options, style CursorStyle) (string, error) {
 		if style == CursorNone {
 			return "", nil
 		}

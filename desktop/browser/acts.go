@@ -1,0 +1,123 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// acting are the commands outside the domain Input that do what a person does with the browser's
+// window, or that end a page, and what events call them.
+var acting = map[string]string{
+	"Page.navigate": "navigate", "Page.reload": "reload", "Page.navigateToHistoryEntry": "go in the history",
+	"Page.bringToFront": "activate tab", "Page.close": "close tab", "Page.crash": "crash tab",
+	"Page.handleJavaScriptDialog": "answer dialog", "DOM.setFileInputFiles": "upload", "Browser.setWindowBounds": "set window bounds",
+	"Browser.setContentsSize": "set window bounds", "Browser.executeBrowserCommand": "run browser command",
+	"Target.createTarget": "open tab", "Target.activateTarget": "activate tab", "Target.closeTarget": "close tab",
+	"Target.disposeBrowserContext": "close tabs", "Target.openDevTools": "open DevTools",
+}
+
+// checkControl returns an error for a command that acts while another actor has control alone.
+func (c *client) checkControl(method string) error {
+	if !strings.HasPrefix(method, "Input.") && acting[method] == "" {
+		return nil
+	}
+	if now := c.b.cfg.Desktop.Control(); now.Taken && !now.Holder.Same(c.actor) {
+		return &desktop.ControlHeldError{Holder: *now.Holder}
+	}
+	return nil
+}
+
+// acts limits the events about what a client does.
+type acts struct {
+	second   time.Time // when the counted second began
+	count    int
+	scrolled time.Time // when the wheel was turned last
+}
+
+// The bounds of acts.
+const (
+	maxActs     = 100 // events in a second; further ones are dropped
+	scrollPause = 2 * time.Second
+)
+
+// report emits the event of a command that acts. The event has neither text nor keys, and typing
+// is joined, as for people.
+func (c *client) report(method string, params []byte) {
+	a := desktop.Action{Name: desktop.ActionBrowser, Command: acting[method], Time: time.Now()}
+	var p struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+		URL  string `json:"url"`
+	}
+	switch {
+	case a.Command == "" && !strings.HasPrefix(method, "Input."), json.Unmarshal(params, &p) != nil && len(params) > 0:
+		return
+	case p.URL != "":
+		a.Target = limited(withoutSecrets(p.URL, false))
+	}
+	switch method {
+	case "Input.insertText":
+		a.Name, a.Length = desktop.ActionType, utf8.RuneCountInString(p.Text)
+	case "Input.dispatchKeyEvent":
+		if p.Type == "keyUp" {
+			return
+		}
+		a.Name, a.Length = desktop.ActionType, utf8.RuneCountInString(p.Text)
+		if p.Text == "" && p.Type == "rawKeyDown" {
+			a.Name, a.Command = desktop.ActionBrowser, "press"
+		}
+	case "Input.dispatchMouseEvent", "Input.emulateTouchFromMouseEvent":
+		switch p.Type {
+		case "mousePressed":
+			a.Command = "click"
+		case "mouseWheel":
+			a.Command = "scroll"
+		}
+	case "Input.dispatchTouchEvent":
+		if p.Type == "touchStart" {
+			a.Command = "tap"
+		}
+	case "Input.synthesizeTapGesture":
+		a.Command = "tap"
+	case "Input.synthesizeScrollGesture", "Input.synthesizePinchGesture":
+		a.Command = "scroll"
+	case "Input.dispatchDragEvent":
+		if p.Type == "drop" {
+			a.Command = "drop"
+		}
+	}
+	if a.Command == "" && a.Length == 0 || !c.acts.admit(a) {
+		return
+	}
+	ctx := desktop.WithActor(context.Background(), c.actor)
+	if a.Name == desktop.ActionType {
+		ctx = desktop.WithPerson(ctx)
+	}
+	told := desktop.ActionFrom(ctx, a)
+	c.b.ext.Emit(desktop.Event{Type: desktop.EventAction, Action: &told})
+}
+
+// admit reports whether an event about an act is emitted: one for several turns of the wheel,
+// and at most maxActs others in a second.
+func (l *acts) admit(a desktop.Action) bool {
+	switch a.Command {
+	case "": // typing, which is joined
+		return true
+	case "scroll":
+		same := a.Time.Sub(l.scrolled) < scrollPause
+		l.scrolled = a.Time
+		if same {
+			return false
+		}
+	}
+	if a.Time.Sub(l.second) >= time.Second {
+		l.second, l.count = a.Time, 0
+	}
+	l.count++
+	return l.count <= maxActs
+}

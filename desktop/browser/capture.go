@@ -1,0 +1,216 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// Evaluate is a script for a page.
+type Evaluate struct {
+	Tab        string       `json:"tab,omitempty"`       // empty: the active one
+	Expression string       `json:"expression"`          // JavaScript; a promise is awaited
+	Timeout    Milliseconds `json:"timeoutMs,omitempty"` // 0: 10000; at most 600000
+}
+
+// maxValue bounds the value of a script, in bytes of JSON.
+const maxValue = 4 << 20
+
+// Value is the value of a script.
+type Value struct {
+	Value json.RawMessage `json:"value"` // null if it is undefined
+}
+
+// Evaluate evaluates a script in a page and returns its value. It returns a *ScriptError if the
+// script throws, a *DialogError if a dialog has stopped the page for a second, ErrTooLarge if the
+// value has more than 4 MiB, and a *desktop.DeadlineError after the timeout.
+func (b *Browser) Evaluate(ctx context.Context, e Evaluate) (Value, error) {
+	e.Timeout = cmp.Or(e.Timeout, 10_000)
+	switch err := checkTimeout(e.Timeout); {
+	case err != nil:
+		return Value{}, err
+	case e.Expression == "" || len(e.Expression) > maxFill:
+		return Value{}, &InvalidError{"Expression", "must have 1 byte to 1 MiB"}
+	}
+	ctx, cancel := e.Timeout.limit(ctx, "evaluate", 0)
+	defer cancel()
+	t, session, err := b.tab(ctx, e.Tab)
+	if err == nil {
+		err = b.admit(ctx, "evaluate", b.infoOf(t).URL)
+	}
+	if err == nil {
+		err = b.awaitNoDialog(ctx, session)
+	}
+	value := json.RawMessage("null")
+	if err == nil {
+		err = b.evaluateIn(ctx, session, 0, e.Expression, &value)
+	}
+	if err == nil && len(value) > maxValue {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return Value{}, explain(ctx, err)
+	}
+	return Value{value}, nil
+}
+
+// Screenshot is a picture of a page.
+type Screenshot struct {
+	Tab     string `json:"tab,omitempty"`
+	Full    bool   `json:"full,omitempty"`    // the whole page, at most 16384 pixels wide and high
+	Format  string `json:"format,omitempty"`  // "png", "jpeg" or "webp"; empty: png
+	Quality int    `json:"quality,omitempty"` // of jpeg and webp, 1 to 100; 0: 80
+}
+
+// maxPicture bounds the edges of a picture, and maxPictureArea its area.
+const (
+	maxPicture     = 16384
+	maxPictureArea = 1 << 26
+)
+
+// Screenshot returns a picture of a page, as the browser draws it: the part in the window, or the
+// whole page. Its limit is 60 s.
+func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) {
+	s.Format, s.Quality = cmp.Or(s.Format, "png"), cmp.Or(s.Quality, 80)
+	switch {
+	case !slices.Contains([]string{"png", "jpeg", "webp"}, s.Format):
+		return nil, &InvalidError{"Format", "must be png, jpeg or webp"}
+	case s.Quality < 1 || s.Quality > 100:
+		return nil, &InvalidError{"Quality", "must be between 1 and 100"}
+	}
+	ctx, cancel := captureLimit.limit(ctx, "screenshot", 0)
+	defer cancel()
+	_, session, err := b.tab(ctx, s.Tab)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	params := map[string]any{"format": s.Format}
+	if s.Format != "png" {
+		params["quality"] = s.Quality
+	}
+	if s.Full {
+		var v struct {
+			CSSContentSize struct{ Width, Height float64 } `json:"cssContentSize"`
+		}
+		if err := b.call(ctx, session, "Page.getLayoutMetrics", nil, &v); err != nil {
+			return nil, explain(ctx, err)
+		}
+		width := max(1, math.Min(v.CSSContentSize.Width, maxPicture))
+		height := max(1, math.Min(v.CSSContentSize.Height, math.Min(maxPicture, maxPictureArea/width)))
+		params["captureBeyondViewport"] = true
+		params["clip"] = map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+	}
+	var v struct{ Data []byte }
+	err = b.call(ctx, session, "Page.captureScreenshot", params, &v)
+	return v.Data, explain(ctx, err)
+}
+
+// captureLimit bounds pictures and documents of pages.
+const captureLimit Milliseconds = 60_000
+
+// PDF is a document of a page.
+type PDF struct {
+	Tab        string `json:"tab,omitempty"`
+	Landscape  bool   `json:"landscape,omitempty"`
+	Background bool   `json:"background,omitempty"` // print backgrounds
+	Pages      string `json:"pages,omitempty"`      // such as "1-3"; empty: all
+}
+
+// PDF returns a page as a PDF file. Its limit is 60 s.
+func (b *Browser) PDF(ctx context.Context, p PDF) ([]byte, error) {
+	ctx, cancel := captureLimit.limit(ctx, "pdf", 0)
+	defer cancel()
+	_, session, err := b.tab(ctx, p.Tab)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	var v struct{ Data []byte }
+	err = b.call(ctx, session, "Page.printToPDF", map[string]any{
+		"landscape": p.Landscape, "printBackground": p.Background, "pageRanges": p.Pages,
+	}, &v)
+	return v.Data, explain(ctx, err)
+}
+
+// TextQuery selects what Text returns.
+type TextQuery struct {
+	Tab   string `json:"tab,omitempty"`
+	Limit int    `json:"limit,omitempty"` // characters; 0: 100000; at most 1000000
+}
+
+// PageText is the text of a page.
+type PageText struct {
+	URL       string `json:"url"`
+	Title     string `json:"title"`
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated"`
+}
+
+// Text returns the visible text of a page, which it cuts after TextQuery.Limit characters.
+func (b *Browser) Text(ctx context.Context, q TextQuery) (PageText, error) {
+	q.Limit = cmp.Or(q.Limit, 100_000)
+	if q.Limit < 1 || q.Limit > 1_000_000 {
+		return PageText{}, &InvalidError{"Limit", "must be between 1 and 1000000"}
+	}
+	ctx, cancel := Milliseconds(pageLimit).limit(ctx, "text", 0)
+	defer cancel()
+	t, session, err := b.tab(ctx, q.Tab)
+	var p PageText
+	if err == nil {
+		err = b.runScript(ctx, frame{id: t.id, session: session}, "text", &p, q.Limit)
+	}
+	if err != nil {
+		return PageText{}, explain(ctx, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.URL, p.Title = t.info.URL, t.info.Title
+	return p, nil
+}
+
+// TabQuery names a tab.
+type TabQuery struct {
+	Tab string `json:"tab,omitempty"` // empty: the active one
+}
+
+// ConsoleLog is what a page has written to its console: the latest 200 messages.
+type ConsoleLog struct {
+	Messages []ConsoleMessage `json:"messages"`
+	Dropped  uint64           `json:"dropped"` // the number of earlier messages
+}
+
+// Console returns the latest messages on the console of a tab.
+func (b *Browser) Console(ctx context.Context, q TabQuery) (ConsoleLog, error) {
+	t, _, err := b.tab(ctx, q.Tab)
+	if err != nil {
+		return ConsoleLog{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return ConsoleLog{append([]ConsoleMessage{}, t.console.values...), t.console.dropped}, nil
+}
+
+// NetworkLog is what a page has requested: the latest 200 requests that have ended, and those
+// under way.
+type NetworkLog struct {
+	Requests []NetworkRequest `json:"requests"`
+	Dropped  uint64           `json:"dropped"` // the number of earlier requests
+}
+
+// Network returns the latest requests of a tab.
+func (b *Browser) Network(ctx context.Context, q TabQuery) (NetworkLog, error) {
+	t, _, err := b.tab(ctx, q.Tab)
+	if err != nil {
+		return NetworkLog{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := append([]NetworkRequest{}, t.network.values...)
+	var under []NetworkRequest
+	for _, r := range t.requests {
+		under = append(under, *r)
+	}
+	slices.SortFunc(under, func(x, y NetworkRequest) int { return x.Time.Compare(y.Time) })
+	return NetworkLog{append(all, under[:min(len(under), ringSize)]...), t.network.dropped}, nil
+}

@@ -1,0 +1,453 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/jsonlimit"
+)
+
+// Limits of a client.
+const (
+	// MaxClientMessage is the largest message that a client may send. Chromium's own
+	// WebSockets have the same bound.
+	MaxClientMessage = 100 << 20
+
+	maxClients   = 32
+	maxUnsettled = 10_000    // commands without an answer
+	maxQueue     = 64 << 20  // bytes that wait for a client, or one message
+	maxQueues    = 128 << 20 // bytes that wait for all clients of a browser
+	maxSessions  = 1000      // of one client
+	attachLimit  = 10 * time.Second
+)
+
+// Errors of clients.
+var (
+	ErrTooManyClients = fmt.Errorf("the browser has %d clients of the DevTools protocol already", maxClients)
+	ErrNoTarget       = errors.New("the browser has no such target")
+
+	errFlood = errors.New("the client has sent too many commands, or reads too slowly")
+	errLeft  = errors.New("the client has closed the browser")
+)
+
+// Socket is the connection to a client of the DevTools protocol. The message that Receive returns
+// is valid until its next call. Receive and Send return an error when the client has gone, and
+// when Close is called.
+type Socket interface {
+	Receive() ([]byte, error)
+	Send(text []byte) error
+	Close()
+}
+
+// client is a client of the DevTools protocol. It has a session of its own at the browser, or
+// at a page, and the sessions that it attaches from there. The browser keeps the state of
+// sessions apart, such as which events they get.
+type client struct {
+	b      *clients
+	socket Socket
+	root   string // its session
+	actor  desktop.Actor
+
+	acts     acts            // used by the goroutine that receives
+	contexts map[string]bool // browser contexts that it made; guarded by tabs.mu
+	attached int             // sessions; used by the goroutine that reads from the browser
+
+	mu      sync.Mutex // guards the fields below
+	pending int        // commands without an answer
+	queue   [][]byte
+	queued  int // bytes
+	wake    chan struct{}
+	err     error // why it ends
+}
+
+// session is a session of a client.
+type session struct {
+	client *client
+	target string
+	page   bool // the client gets the events of domain Page, and answers dialogs
+}
+
+// ServeClient serves a client of the DevTools protocol until the client leaves, ctx ends or the
+// browser ends. target is the id of a page or another target, or empty for the browser.
+// ServeClient returns nil after the client's command Browser.close. Otherwise it returns the error
+// of the socket, ErrNoTarget if there is no such target, ErrTooManyClients, ErrEnded, the error of
+// ctx, or why it has disconnected the client.
+//
+// Clients do not see each other's sessions and events. Browser.close ends the client's
+// connection, and not the browser. A client that does not read is disconnected. While another
+// actor than the one of ctx has exclusive control, commands that act fail.
+func (b *Browser) ServeClient(ctx context.Context, target string, socket Socket) error {
+	c := &client{b: &b.clients, socket: socket, actor: desktop.ActorFrom(ctx), contexts: map[string]bool{}, wake: make(chan struct{}, 1)}
+	if err := b.addClient(c); err != nil {
+		return err
+	}
+	defer b.removeClient(c)
+	if err := c.attach(ctx, target); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { c.end(ctx.Err()) })
+	defer stop()
+	ended := make(chan struct{})
+	defer close(ended)
+	b.work.Go(func() {
+		select {
+		case <-b.conn.done:
+			c.end(ErrEnded)
+		case <-ended:
+		}
+	})
+	var sending sync.WaitGroup
+	sending.Go(c.sendAll)
+	c.receiveAll()
+	sending.Wait()
+	return c.reason()
+}
+
+// attach makes the client's session.
+func (c *client) attach(ctx context.Context, target string) error {
+	method, params := "Target.attachToBrowserTarget", map[string]any{}
+	if target != "" {
+		method, params = "Target.attachToTarget", map[string]any{"targetId": target, "flatten": true}
+	}
+	ctx, cancel := context.WithTimeout(ctx, attachLimit)
+	defer cancel()
+	answers := make(chan error, 1)
+	// The session must be known before its first event is read.
+	err := c.b.conn.send(ctx, quote(c.b.broker), quote(method), encode(params), func(m message) {
+		var result struct {
+			SessionID string `json:"sessionId"`
+		}
+		switch {
+		case m.fault != nil:
+			answers <- fmt.Errorf("%w: %w", ErrNoTarget, faultOf(m.fault))
+		default:
+			if err := json.Unmarshal(m.result, &result); err != nil {
+				answers <- err
+				return
+			}
+			c.root = result.SessionID
+			c.b.own(c.root, &session{client: c, target: target})
+			answers <- nil
+		}
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-answers:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.b.conn.done:
+		return ErrEnded
+	}
+}
+
+// end ends the client. The first reason counts.
+func (c *client) end(err error) {
+	c.mu.Lock()
+	first := c.err == nil
+	if first {
+		c.err = err
+	}
+	c.mu.Unlock()
+	c.notify()
+	if first && !errors.Is(err, errLeft) {
+		c.socket.Close()
+	}
+}
+
+func (c *client) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(c.err, errLeft) {
+		return nil
+	}
+	return c.err
+}
+
+func (c *client) notify() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put queues a message for the client. It never blocks.
+func (c *client) put(text []byte) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	full := len(c.queue) > 0 && c.queued+len(text) > maxQueue
+	var all int64
+	if !full {
+		c.queue = append(c.queue, text)
+		c.queued += len(text)
+		all = c.b.queued.Add(int64(len(text)))
+	}
+	c.mu.Unlock()
+	if full {
+		c.end(errFlood)
+		return
+	}
+	c.notify()
+	if all > maxQueues {
+		c.b.endSlowest()
+	}
+}
+
+// endSlowest ends the client for which the most bytes wait.
+func (b *clients) endSlowest() {
+	b.mu.Lock()
+	var slowest *client
+	most := 0
+	for c := range b.connected {
+		c.mu.Lock()
+		if c.err == nil && c.queued > most {
+			slowest, most = c, c.queued
+		}
+		c.mu.Unlock()
+	}
+	b.mu.Unlock()
+	if slowest != nil {
+		slowest.end(errFlood)
+	}
+}
+
+// sendAll sends what is queued until the client ends.
+func (c *client) sendAll() {
+	for {
+		c.mu.Lock()
+		queue, err := c.queue, c.err
+		c.queue = nil
+		c.mu.Unlock()
+		for _, text := range queue {
+			if err := c.socket.Send(text); err != nil {
+				c.end(err)
+				break
+			}
+			c.mu.Lock()
+			c.queued -= len(text)
+			c.b.queued.Add(-int64(len(text)))
+			c.mu.Unlock()
+		}
+		if err != nil {
+			c.socket.Close()
+			return
+		}
+		if len(queue) == 0 {
+			<-c.wake
+		}
+	}
+}
+
+// receiveAll passes on what the client sends, until it leaves.
+func (c *client) receiveAll() {
+	for {
+		text, err := c.socket.Receive()
+		if err == nil {
+			err = c.handle(text)
+		}
+		if err != nil {
+			c.end(err)
+			return
+		}
+	}
+}
+
+// handle passes a command of the client on. The error ends the client.
+func (c *client) handle(text []byte) error {
+	m, err := parseMessage(text)
+	// The browser would take what follows a NUL byte for the next message.
+	if err != nil || bytes.IndexByte(text, 0) >= 0 || !json.Valid(text) || jsonlimit.CheckLimits(text, 250, 10_000_000) != nil {
+		return errNotMessage
+	}
+	if _, ok := number(m.id); !ok {
+		return errNotMessage
+	}
+	m.id = bytes.Clone(m.id)
+	session := plain(m.session)
+	if session == "" {
+		session = c.root
+	}
+	s := c.b.sessionOf(session, c)
+	if s == nil {
+		c.fail(m, &Fault{Code: -32001, Message: "Session with given id not found."})
+		return nil
+	}
+	onResult, err := c.check(&m, s)
+	switch {
+	case errors.Is(err, errLeft):
+		c.answer(message{id: m.id, result: []byte("{}"), session: bytes.Clone(m.session)})
+		return err
+	case err != nil:
+		c.fail(m, err)
+		return nil
+	}
+	if !c.begin() {
+		return errFlood
+	}
+	id, back := m.id, bytes.Clone(m.session)
+	return c.b.conn.send(context.Background(), quote(session), m.method, m.params, func(m message) {
+		if onResult != nil && m.result != nil {
+			onResult(m.result)
+		}
+		m.id, m.session = id, back
+		c.finish()
+		c.answer(m)
+	})
+}
+
+func (c *client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending++
+	return c.pending <= maxUnsettled
+}
+
+func (c *client) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending--
+}
+
+func (c *client) answer(m message) { c.put(m.encode()) }
+
+func (c *client) fail(m message, err error) {
+	f, ok := errors.AsType[*Fault](err)
+	if !ok {
+		f = &Fault{Code: -32000, Message: err.Error()}
+	}
+	c.answer(message{id: m.id, fault: encode(f), session: bytes.Clone(m.session)})
+}
+
+// event passes an event on to the client. session is the one that it came with.
+func (c *client) event(m message, session string) {
+	if session == c.root {
+		m.session = nil
+	}
+	c.put(m.encode())
+}
+
+// forbidden are the commands that would end the browser for others, or open another way to it.
+var forbidden = map[string]string{
+	"Browser.crash":                 "it would end the browser of other clients",
+	"Browser.crashGpuProcess":       "it would disturb other clients",
+	"Target.setRemoteLocations":     "it connects the browser with other browsers",
+	"Target.exposeDevToolsProtocol": "pages would control the browser",
+	"Target.sendMessageToTarget":    "use sessions with flatten: true",
+}
+
+// check refuses a command of a client, or changes it. onResult gets the result of the
+// command. errLeft means that the client leaves.
+func (c *client) check(m *message, s *session) (onResult func(result []byte), err error) {
+	method := plain(m.method)
+	if method == "" {
+		return nil, &Fault{Code: -32600, Message: "Message must have string 'method' property"}
+	}
+	if why, ok := forbidden[method]; ok {
+		return nil, &Fault{Code: -32000, Message: method + " is not allowed here: " + why}
+	}
+	if err := c.checkControl(method); err != nil {
+		return nil, err
+	}
+	c.report(method, m.params)
+	switch method {
+	case "Browser.close":
+		return nil, errLeft
+	case "Page.enable", "Page.disable":
+		c.b.setPage(s, strings.HasSuffix(method, "enable"))
+	case "Page.setDownloadBehavior":
+		m.params = []byte(`{"behavior":"default"}`)
+	case "Browser.setDownloadBehavior":
+		m.params = c.downloads(m.params)
+	case "Target.createBrowserContext":
+		return c.madeContext, nil
+	case "Target.disposeBrowserContext":
+		id := contextIn(m.params)
+		m.params = encode(map[string]string{"browserContextId": id}) // the browser distinguishes upper and lower case
+		if c.b.madeBy(id, func(other *client) bool { return other != c }) {
+			return nil, &Fault{Code: -32000, Message: "this browser context belongs to another client"}
+		}
+	}
+	return nil, nil
+}
+
+// contextIn returns the browser context that parameters or a result name.
+func contextIn(text []byte) string {
+	var v struct {
+		BrowserContextID string `json:"browserContextId"`
+	}
+	_ = json.Unmarshal(text, &v)
+	return v.BrowserContextID
+}
+
+func (c *client) madeContext(result []byte) {
+	if id := contextIn(result); id != "" {
+		c.b.mu.Lock()
+		defer c.b.mu.Unlock()
+		c.contexts[id] = true
+	}
+}
+
+// downloads returns the parameters of Browser.setDownloadBehavior that are passed on. The
+// downloads of the profile go where the desktop's user expects them, whatever a client wants.
+func (c *client) downloads(params []byte) []byte {
+	var v struct {
+		Behavior         string `json:"behavior"`
+		BrowserContextID string `json:"browserContextId,omitempty"`
+		DownloadPath     string `json:"downloadPath,omitempty"`
+		EventsEnabled    bool   `json:"eventsEnabled"`
+	}
+	if json.Unmarshal(params, &v) != nil {
+		return params // the browser refuses it
+	}
+	if !c.b.madeBy(v.BrowserContextID, func(*client) bool { return true }) {
+		v.Behavior, v.BrowserContextID, v.DownloadPath = "default", "", ""
+	}
+	return encode(v)
+}
+
+// addClient counts a client.
+func (b *clients) addClient(c *client) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closing:
+		return ErrEnded
+	case len(b.connected) >= maxClients:
+		return ErrTooManyClients
+	}
+	b.connected[c] = true
+	b.serving.Add(1)
+	return nil
+}
+
+// removeClient ends the sessions of a client, with the browser contexts that it wanted to end
+// with it.
+func (b *clients) removeClient(c *client) {
+	defer b.serving.Done()
+	b.mu.Lock()
+	delete(b.connected, c)
+	maps.DeleteFunc(b.sessions, func(_ string, s *session) bool { return s.client == c })
+	b.mu.Unlock()
+	c.mu.Lock()
+	b.queued.Add(-int64(c.queued))
+	c.mu.Unlock()
+	if c.root != "" {
+		b.mu.Lock()
+		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": c.root})
+		b.mu.Unlock()
+	}
+	b.clientGone()
+}

@@ -1,0 +1,290 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// maxMessage bounds an answer of the browser, and maxEvent an event. Pages choose the size of
+	// events, such as messages on the console.
+	maxMessage = 64 << 20
+	maxEvent   = 16 << 20
+
+	// writeLimit is how long the browser may take to accept a message.
+	writeLimit = 30 * time.Second
+
+	// readSize is how much is read from the pipe at least.
+	readSize = 64 << 10
+)
+
+var errTooLarge = &Fault{Code: -32000, Message: "the browser's answer is larger than 64 MiB"}
+
+// conn is the connection to a browser by --remote-debugging-pipe: messages end with a NUL
+// byte.
+type conn struct {
+	in, out *os.File // ends of pipes
+	route   func(m message)
+
+	writes chan []byte // to the goroutine that writes
+
+	mu      sync.Mutex // guards the fields below
+	last    int64
+	pending map[int64]*pendingCall
+	err     error // why the connection ended
+
+	ended chan struct{} // closed by end
+	done  chan struct{} // closed when no message is read any more
+}
+
+// pendingCall is a command that the browser has not answered. answered is called by the
+// goroutine that reads, and must not block. The members of the message are valid during the
+// call.
+type pendingCall struct {
+	answered func(m message)
+}
+
+// newConn returns a connection. route is called with each event, as answered is.
+func newConn(in, out *os.File, route func(m message)) *conn {
+	return &conn{
+		in: in, out: out, route: route, writes: make(chan []byte),
+		pending: map[int64]*pendingCall{}, ended: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// send sends a command. answered gets the answer, unless the connection ends first. It blocks
+// while the browser does not read, until ctx ends.
+func (c *conn) send(ctx context.Context, session, method, params []byte, answered func(m message)) error {
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return c.err
+	}
+	c.last++
+	id := c.last
+	c.pending[id] = &pendingCall{answered}
+	c.mu.Unlock()
+	text := message{id: strconv.AppendInt(nil, id, 10), method: method, params: params, session: session}.encode()
+	select {
+	case c.writes <- append(text, 0):
+		return nil
+	case <-ctx.Done():
+		c.forget(id)
+		return ctx.Err()
+	case <-c.ended:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.err
+	}
+}
+
+// write writes messages until the connection ends.
+func (c *conn) write() {
+	for {
+		select {
+		case text := <-c.writes:
+			_ = c.in.SetWriteDeadline(time.Now().Add(writeLimit))
+			if _, err := c.in.Write(text); err != nil {
+				c.end(fmt.Errorf("send to the browser: %w", err)) // a part of the message may have been sent
+				return
+			}
+		case <-c.ended:
+			return
+		}
+	}
+}
+
+func (c *conn) forget(id int64) *pendingCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pending[id]
+	delete(c.pending, id)
+	return p
+}
+
+// call sends a command and decodes its result into result, unless that is nil. The error is
+// a *Fault if the browser refuses the command.
+func (c *conn) call(ctx context.Context, session, method string, params, result any) error {
+	var raw []byte
+	if params != nil {
+		raw = encode(params)
+	}
+	type answer struct {
+		result []byte
+		err    error
+	}
+	answers := make(chan answer, 1)
+	err := c.send(ctx, quote(session), quote(method), raw, func(m message) {
+		if m.fault != nil {
+			answers <- answer{err: faultOf(m.fault)}
+			return
+		}
+		a := answer{}
+		if result != nil {
+			a.result = bytes.Clone(m.result)
+		}
+		answers <- a
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, c.why(err))
+	}
+	select {
+	case a := <-answers:
+		switch {
+		case a.err != nil:
+			return fmt.Errorf("%s: %w", method, a.err)
+		case result != nil:
+			if err := json.Unmarshal(a.result, result); err != nil {
+				return fmt.Errorf("%s: %w", method, err)
+			}
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", method, ctx.Err())
+	case <-c.done:
+		return fmt.Errorf("%s: %w", method, c.why(ErrEnded))
+	}
+}
+
+// why returns ErrEnded once the connection has ended, and otherwise err.
+func (c *conn) why(err error) error {
+	select {
+	case <-c.done:
+		return ErrEnded
+	default:
+		return err
+	}
+}
+
+func faultOf(text []byte) *Fault {
+	f := new(Fault)
+	if err := json.Unmarshal(text, f); err != nil {
+		f.Message = "an error that cannot be read"
+	}
+	return f
+}
+
+// read reads messages until the connection ends.
+func (c *conn) read() {
+	defer close(c.done)
+	var s splitter
+	for {
+		space := s.space()
+		n, err := c.out.Read(space)
+		s.filled(n, c.received)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = ErrEnded
+			}
+			c.end(err)
+			return
+		}
+	}
+}
+
+// end closes the connection.
+func (c *conn) end(err error) {
+	c.mu.Lock()
+	first := c.err == nil
+	if first {
+		c.err = err
+		c.pending = map[int64]*pendingCall{}
+	}
+	c.mu.Unlock()
+	if first {
+		close(c.ended)
+		_ = c.in.Close()
+		_ = c.out.Close()
+	}
+}
+
+// received handles a message. whole is false for the beginning of one that was too large.
+func (c *conn) received(text []byte, whole bool) {
+	m, err := parseMessage(text)
+	if !whole {
+		if m = (message{}); !bytes.HasPrefix(text, answerPrefix) {
+			return // an event
+		}
+		m.id = text[len(answerPrefix):min(skipValue(text, len(answerPrefix)), len(text))]
+		m.fault = encode(errTooLarge)
+	} else if err != nil {
+		return
+	}
+	if m.id == nil {
+		c.route(m)
+		return
+	}
+	if id, ok := number(m.id); ok {
+		if p := c.forget(id); p != nil {
+			p.answered(m)
+		}
+	}
+}
+
+// answerPrefix is how the browser begins answers, unlike events.
+var answerPrefix = []byte(`{"id":`)
+
+// splitter splits what is read at NUL bytes.
+type splitter struct {
+	buf  []byte // messages that are not complete
+	n    int    // bytes of buf that were read
+	from int    // bytes of buf that were searched
+	skip bool   // until the next NUL byte: the message is too large
+}
+
+func (s *splitter) space() []byte {
+	if len(s.buf)-s.n < readSize {
+		size := max(4*readSize, 2*len(s.buf))
+		if s.n < len(s.buf)/8 && len(s.buf) > 16*readSize {
+			size = 4 * readSize // after a large message
+		}
+		buf := make([]byte, max(size, s.n+readSize))
+		copy(buf, s.buf[:s.n])
+		s.buf = buf
+	}
+	return s.buf[s.n:]
+}
+
+// filled calls f with each message that is complete now that n more bytes were read.
+func (s *splitter) filled(n int, f func(text []byte, whole bool)) {
+	s.n += n
+	begin := 0
+	for {
+		i := bytes.IndexByte(s.buf[s.from:s.n], 0)
+		if i < 0 {
+			break
+		}
+		i += s.from
+		if !s.skip {
+			f(s.buf[begin:i], true)
+		}
+		s.skip = false
+		begin, s.from = i+1, i+1
+	}
+	most := maxEvent
+	if bytes.HasPrefix(s.buf[begin:s.n], answerPrefix) {
+		most = maxMessage
+	}
+	if s.n-begin > most && !s.skip {
+		f(s.buf[begin:begin+readSize], false)
+		s.skip = true
+	}
+	if s.skip {
+		begin = s.n
+	}
+	copy(s.buf, s.buf[begin:s.n])
+	s.n -= begin
+	s.from = s.n
+	if len(s.buf) > 64*readSize && s.n < readSize {
+		s.buf = nil // after a large message
+		s.space()
+	}
+}

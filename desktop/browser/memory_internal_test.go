@@ -1,0 +1,97 @@
+package browser
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+)
+
+// stuck is a client that accepts no message.
+type stuck struct{ closed chan struct{} }
+
+func (s *stuck) Receive() ([]byte, error) { <-s.closed; return nil, io.EOF }
+
+func (s *stuck) Send([]byte) error { <-s.closed; return io.EOF }
+
+func (s *stuck) Close() { close(s.closed) }
+
+// TestQueues checks that what waits for all clients together is bounded, and that those who read
+// stay.
+func TestQueues(t *testing.T) {
+	b := newBrowser()
+	add := func() *client {
+		c := &client{b: &b.clients, socket: &stuck{make(chan struct{})}, wake: make(chan struct{}, 1)}
+		b.connected[c] = true
+		return c
+	}
+	reader := add()
+	reader.put(make([]byte, 100))
+	text := make([]byte, maxQueue)
+	for range 8 {
+		add().put(text)
+	}
+	var waiting int
+	for c := range b.connected {
+		if err := c.reason(); err == nil {
+			waiting += c.queued
+		} else if !errors.Is(err, errFlood) {
+			t.Error(err)
+		}
+	}
+	if waiting > maxQueues {
+		t.Errorf("%d bytes wait for clients", waiting)
+	}
+	if err := reader.reason(); err != nil {
+		t.Errorf("the client that reads was ended: %v", err)
+	}
+}
+
+// TestCutMessages checks that a message that ends anywhere is refused.
+func TestCutMessages(t *testing.T) {
+	const whole = `{"id":1,"method":"X","params":{"a":[1,"\\\""],"b":{}}}`
+	if _, err := parseMessage([]byte(whole)); err != nil {
+		t.Error(err)
+	}
+	for n := range len(whole) {
+		if _, err := parseMessage(slices.Clip([]byte(whole[:n]))); err == nil {
+			t.Errorf("%s is a message", whole[:n])
+		}
+	}
+}
+
+// TestLargeMessages checks that neither an event nor an answer of any size is kept in memory.
+func TestLargeMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin string
+		most  int
+	}{"event": {`{"method":"Runtime.consoleAPICalled","params":"`, maxEvent}, "answer": {`{"id":7,"result":"`, maxMessage}} {
+		var s splitter
+		var answers, largest int
+		write := func(text []byte) {
+			for len(text) > 0 {
+				n := copy(s.space(), text)
+				text = text[n:]
+				s.filled(n, func(got []byte, whole bool) {
+					answers++
+					if whole != (len(got) < 100) {
+						t.Errorf("%s: a message of %d bytes is whole: %t", name, len(got), whole)
+					}
+				})
+				largest = max(largest, len(s.buf))
+			}
+		}
+		write([]byte(c.begin))
+		for range 300 {
+			write(bytes.Repeat([]byte("x"), 1<<20))
+		}
+		write([]byte("\"}\x00{\"id\":8,\"result\":{}}\x00"))
+		if answers != 2 {
+			t.Errorf("%s: %d messages", name, answers)
+		}
+		if largest > 2*c.most+4*readSize {
+			t.Errorf("%s: %d bytes were kept", name, largest)
+		}
+	}
+}

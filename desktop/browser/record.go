@@ -1,0 +1,218 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ringSize is how many console messages and requests of a tab are kept.
+const ringSize = 200
+
+// ring keeps the latest values.
+type ring[T any] struct {
+	values  []T
+	dropped uint64
+}
+
+func (r *ring[T]) add(v T) {
+	if len(r.values) == ringSize {
+		r.values = slices.Delete(r.values, 0, 1)
+		r.dropped++
+	}
+	r.values = append(r.values, v)
+}
+
+// ConsoleMessage is a message on a page's console, or an exception. Its texts have at most 1024
+// characters.
+type ConsoleMessage struct {
+	Time  time.Time `json:"time"`
+	Level string    `json:"level"` // "log", "warning", "error", "exception" and others
+	Text  string    `json:"text"`
+	URL   string    `json:"url,omitempty"`
+	Line  int       `json:"line,omitempty"` // from 1
+}
+
+// NetworkRequest is a request of a page. Its texts have at most 1024 characters.
+type NetworkRequest struct {
+	Time     time.Time `json:"time"`
+	Method   string    `json:"method"`
+	URL      string    `json:"url"`
+	Type     string    `json:"type,omitempty"` // "Document", "XHR", "Fetch", "Image" and others
+	Status   int       `json:"status,omitempty"`
+	MimeType string    `json:"mimeType,omitempty"`
+	Size     int64     `json:"size,omitempty"` // bytes that were received
+	Failed   string    `json:"failed,omitempty"`
+	Done     bool      `json:"done"`
+
+	id    string
+	begun float64 // by the browser's clock
+	// Milliseconds is how long the request took.
+	Milliseconds int64 `json:"ms,omitempty"`
+}
+
+type stackTrace struct {
+	CallFrames []struct {
+		URL        string `json:"url"`
+		LineNumber int    `json:"lineNumber"`
+	} `json:"callFrames"`
+}
+
+func (s *stackTrace) place(m *ConsoleMessage) {
+	if s != nil && len(s.CallFrames) > 0 {
+		m.URL, m.Line = limited(s.CallFrames[0].URL), s.CallFrames[0].LineNumber+1
+	}
+}
+
+// remoteObject is a value of a page.
+type remoteObject struct {
+	Type                string          `json:"type"`
+	Subtype             string          `json:"subtype"`
+	Value               json.RawMessage `json:"value"`
+	UnserializableValue string          `json:"unserializableValue"`
+	Description         string          `json:"description"`
+	ObjectID            string          `json:"objectId"`
+}
+
+func (o remoteObject) text() string {
+	var s string
+	switch {
+	case o.Type == "string" && json.Unmarshal(o.Value, &s) == nil:
+		return s
+	case o.Value != nil:
+		return string(o.Value)
+	case o.UnserializableValue != "":
+		return o.UnserializableValue
+	case o.Description != "":
+		return o.Description
+	}
+	return o.Type
+}
+
+// largeEvent is the size of an event of which no text is taken.
+const largeEvent = 1 << 20
+
+func (t *tab) consoleCalled(params json.RawMessage) {
+	var v struct {
+		Type       string         `json:"type"`
+		Args       []remoteObject `json:"args"`
+		StackTrace *stackTrace    `json:"stackTrace"`
+	}
+	m := ConsoleMessage{Time: time.Now(), Level: "log"}
+	if len(params) > largeEvent {
+		m.Text = fmt.Sprintf("(a message of %d bytes)", len(params))
+	} else if json.Unmarshal(params, &v) == nil {
+		var texts []string
+		for _, arg := range v.Args[:min(len(v.Args), 20)] {
+			texts = append(texts, limited(arg.text()))
+		}
+		m.Level, m.Text = v.Type, limited(strings.Join(texts, " "))
+		v.StackTrace.place(&m)
+	}
+	t.console.add(m)
+}
+
+// exception is an exception of a script.
+type exception struct {
+	Text       string        `json:"text"`
+	URL        string        `json:"url"`
+	LineNumber int           `json:"lineNumber"`
+	Exception  *remoteObject `json:"exception"`
+	StackTrace *stackTrace   `json:"stackTrace"`
+}
+
+func (e exception) message() string {
+	if e.Exception != nil {
+		return e.Exception.text()
+	}
+	return e.Text
+}
+
+func (t *tab) exceptionThrown(params json.RawMessage) {
+	var v struct {
+		ExceptionDetails exception `json:"exceptionDetails"`
+	}
+	if len(params) > largeEvent || json.Unmarshal(params, &v) != nil {
+		return
+	}
+	e := v.ExceptionDetails
+	m := ConsoleMessage{Time: time.Now(), Level: "exception", Text: limited(e.message()), URL: limited(e.URL), Line: e.LineNumber + 1}
+	e.StackTrace.place(&m)
+	t.console.add(m)
+}
+
+// networkEvent is the part of the events of domain Network that matters here.
+type networkEvent struct {
+	RequestID string  `json:"requestId"`
+	Timestamp float64 `json:"timestamp"`
+	Type      string  `json:"type"`
+	Request   struct {
+		URL    string `json:"url"`
+		Method string `json:"method"`
+	} `json:"request"`
+	Response *struct {
+		Status            int     `json:"status"`
+		MimeType          string  `json:"mimeType"`
+		EncodedDataLength float64 `json:"encodedDataLength"`
+	} `json:"response"`
+	RedirectResponse *struct {
+		Status int `json:"status"`
+	} `json:"redirectResponse"`
+	EncodedDataLength float64 `json:"encodedDataLength"`
+	ErrorText         string  `json:"errorText"`
+}
+
+// maxRequests bounds the requests of a tab that are followed until their end.
+const maxRequests = 2000
+
+func (t *tab) requestSent(params json.RawMessage) {
+	var e networkEvent
+	if json.Unmarshal(params, &e) != nil {
+		return
+	}
+	if r := t.requests[e.RequestID]; r != nil {
+		if e.RedirectResponse != nil {
+			r.Status = e.RedirectResponse.Status
+		}
+		t.endRequest(r, e)
+	}
+	if len(t.requests) >= maxRequests {
+		return
+	}
+	t.requests[e.RequestID] = &NetworkRequest{
+		Time: time.Now(), Method: e.Request.Method, URL: limited(e.Request.URL), Type: e.Type, id: e.RequestID, begun: e.Timestamp,
+	}
+}
+
+func (t *tab) responseReceived(params json.RawMessage) {
+	var e networkEvent
+	if json.Unmarshal(params, &e) != nil || e.Response == nil {
+		return
+	}
+	if r := t.requests[e.RequestID]; r != nil {
+		r.Type, r.Status, r.MimeType = e.Type, e.Response.Status, limited(e.Response.MimeType)
+	}
+}
+
+func (t *tab) loadingFinished(params json.RawMessage) { t.requestEnded(params) }
+
+func (t *tab) loadingFailed(params json.RawMessage) { t.requestEnded(params) }
+
+func (t *tab) requestEnded(params json.RawMessage) {
+	var e networkEvent
+	if json.Unmarshal(params, &e) != nil {
+		return
+	}
+	if r := t.requests[e.RequestID]; r != nil {
+		r.Size, r.Failed = int64(e.EncodedDataLength), limited(e.ErrorText)
+		t.endRequest(r, e)
+	}
+}
+
+func (t *tab) endRequest(r *NetworkRequest, e networkEvent) {
+	r.Done, r.Milliseconds = true, int64((e.Timestamp-r.begun)*1000)
+	delete(t.requests, r.id)
+	t.network.add(*r)
+}

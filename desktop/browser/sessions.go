@@ -1,0 +1,102 @@
+package browser
+
+import "encoding/json"
+
+// own records a session of a client.
+func (b *clients) own(id string, s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions[id] = s
+	s.client.attached++
+}
+
+// sessionOf returns a session if it belongs to the client, or nil.
+func (b *clients) sessionOf(id string, c *client) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.sessions[id]; s != nil && s.client == c {
+		return s
+	}
+	return nil
+}
+
+func (b *clients) setPage(s *session, on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.page = on
+}
+
+// madeBy reports whether a client that f accepts has made a browser context.
+func (b *clients) madeBy(contextID string, f func(*client) bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.connected {
+		if c.contexts[contextID] && f(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// answersDialogs reports whether a client answers the dialogs of a page. The caller has mu.
+func (b *tabs) answersDialogs(target string) bool {
+	for _, s := range b.sessions {
+		if s.page && s.target == target {
+			return true
+		}
+	}
+	return false
+}
+
+// attachment is the part of Target.attachedToTarget that matters here.
+type attachment struct {
+	SessionID  string     `json:"sessionId"`
+	TargetInfo targetInfo `json:"targetInfo"`
+}
+
+// targetInfo describes a target, as in the protocol.
+type targetInfo struct {
+	TargetID         string `json:"targetId"`
+	Type             string `json:"type"`
+	Title            string `json:"title"`
+	URL              string `json:"url"`
+	Attached         bool   `json:"attached"`
+	BrowserContextID string `json:"browserContextId,omitempty"`
+}
+
+// limited returns i with at most maxText characters of its texts.
+func (i targetInfo) limited() targetInfo {
+	i.URL, i.Title = limited(i.URL), limited(i.Title)
+	return i
+}
+
+// routeToClient passes an event to the client that has the session. It reports whether one
+// has it.
+func (b *clients) routeToClient(m message, sessionID string) bool {
+	b.mu.Lock()
+	s := b.sessions[sessionID]
+	b.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	c := s.client
+	var a attachment
+	switch plain(m.method) {
+	case "Target.attachedToTarget":
+		if json.Unmarshal(m.params, &a) == nil {
+			b.own(a.SessionID, &session{client: c, target: a.TargetInfo.TargetID})
+			if c.attached > maxSessions {
+				c.end(errFlood)
+			}
+		}
+	case "Target.detachedFromTarget":
+		if json.Unmarshal(m.params, &a) == nil {
+			b.mu.Lock()
+			delete(b.sessions, a.SessionID)
+			c.attached--
+			b.mu.Unlock()
+		}
+	}
+	c.event(m, sessionID)
+	return true
+}

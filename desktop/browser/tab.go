@@ -1,0 +1,498 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/desktop"
+)
+
+// ErrNoTab is returned if the browser has no tab with an id, or none at all.
+var ErrNoTab = errors.New("the browser has no such tab")
+
+const (
+	// maxText bounds titles, URLs and messages of pages, in characters.
+	maxText = 1024
+
+	// maxTabs bounds the tabs that are followed.
+	maxTabs = 500
+)
+
+// Tab is a tab of the browser, or a window that a page has opened. Its texts have at most
+// 1024 characters.
+type Tab struct {
+	ID     string `json:"id"`
+	URL    string `json:"url"`
+	Title  string `json:"title"`
+	Active bool   `json:"active"` // the tab that methods use if none is named
+
+	// Dialog is a dialog that is open.
+	Dialog *Dialog `json:"dialog,omitempty"`
+}
+
+// tab is the state of a tab. tabs.mu guards it.
+type tab struct {
+	b       *tabs
+	id      string // of its target
+	info    targetInfo
+	session string            // of this package
+	frames  map[string]string // sessions of frames in other processes, by frame
+	used    uint64            // when it was used last
+
+	loader    string          // of the document
+	lifecycle map[string]bool // what the document has reached
+	dialog    *Dialog
+	empty     bool   // see setStorages
+	origin    origin // as the pointer has measured it
+	console   ring[ConsoleMessage]
+	network   ring[NetworkRequest]
+	requests  map[string]*NetworkRequest // under way
+}
+
+// tabEvents handle the events of tabs, in the goroutine that reads. The handlers have mu.
+var tabEvents = map[string]func(*tab, json.RawMessage){
+	"Page.frameNavigated":          (*tab).frameNavigated,
+	"Page.lifecycleEvent":          (*tab).lifecycleEvent,
+	"Page.javascriptDialogOpening": (*tab).dialogOpening,
+	"Page.javascriptDialogClosed":  (*tab).dialogClosed,
+	"Fetch.requestPaused":          (*tab).requestPaused,
+	"Runtime.consoleAPICalled":     (*tab).consoleCalled,
+	"Runtime.exceptionThrown":      (*tab).exceptionThrown,
+	"Network.requestWillBeSent":    (*tab).requestSent,
+	"Network.responseReceived":     (*tab).responseReceived,
+	"Network.loadingFinished":      (*tab).loadingFinished,
+	"Network.loadingFailed":        (*tab).loadingFailed,
+}
+
+// browserEvents handle the events of the browser itself. The handlers have mu.
+var browserEvents = map[string]func(*tabs, json.RawMessage){
+	"Target.targetCreated":      (*tabs).targetChanged,
+	"Target.targetInfoChanged":  (*tabs).targetChanged,
+	"Target.targetDestroyed":    (*tabs).targetDestroyed,
+	"Target.attachedToTarget":   (*tabs).attachedToTarget,
+	"Target.detachedFromTarget": (*tabs).detachedFromTarget,
+	"Browser.downloadWillBegin": (*tabs).downloadWillBegin,
+	"Browser.downloadProgress":  (*tabs).downloadProgress,
+}
+
+// onlyPages selects tabs from the browser's targets.
+var onlyPages = []map[string]any{{"type": "page"}, {"exclude": true}}
+
+// follow has the browser report its tabs.
+func (b *tabs) follow(ctx context.Context) error {
+	for method, params := range map[string]any{
+		"Target.setDiscoverTargets":   map[string]any{"discover": true, "filter": onlyPages},
+		"Browser.setDownloadBehavior": map[string]any{"behavior": "default", "eventsEnabled": true},
+		"Target.setAutoAttach":        map[string]any{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": onlyPages},
+	} {
+		if err := b.call(ctx, "", method, params, nil); err != nil {
+			return err
+		}
+	}
+	return b.await(ctx, func() bool { return len(b.all) > 0 && b.all[0].session != "" })
+}
+
+// route handles an event of the browser, in the goroutine that reads.
+func (b *clients) route(m message) {
+	session := plain(m.session)
+	if session != "" && b.routeToClient(m, session) {
+		return
+	}
+	method := plain(m.method)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if session == "" {
+		if f := browserEvents[method]; f != nil {
+			f(&b.tabs, m.params)
+			b.notify()
+		}
+		return
+	}
+	t := b.followed[session]
+	if t == nil {
+		return
+	}
+	switch f := tabEvents[method]; {
+	case f != nil:
+		f(t, m.params)
+		b.notify()
+	case method == "Target.attachedToTarget":
+		t.attachedToFrame(m.params)
+	case method == "Target.detachedFromTarget":
+		t.detachedFromFrame(m.params)
+	}
+}
+
+// notify wakes callers of await. The caller has mu.
+func (b *tabs) notify() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// await waits until f returns true. f is called with mu.
+func (b *tabs) await(ctx context.Context, f func() bool) error {
+	for {
+		b.mu.Lock()
+		if f() {
+			b.mu.Unlock()
+			return nil
+		}
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed := b.changed
+		b.mu.Unlock()
+		select {
+		case <-changed:
+		case <-b.conn.done:
+			return ErrEnded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (b *tabs) targetChanged(params json.RawMessage) {
+	var v attachment
+	if json.Unmarshal(params, &v) != nil || v.TargetInfo.Type != "page" {
+		return
+	}
+	v.TargetInfo = v.TargetInfo.limited()
+	if t := b.find(v.TargetInfo.TargetID); t != nil {
+		t.info = v.TargetInfo
+	} else if len(b.all) < maxTabs {
+		b.all = append(b.all, &tab{
+			b: b, id: v.TargetInfo.TargetID, info: v.TargetInfo, frames: map[string]string{}, lifecycle: map[string]bool{}, requests: map[string]*NetworkRequest{},
+		})
+	}
+}
+
+func (b *tabs) targetDestroyed(params json.RawMessage) {
+	var v targetInfo
+	if json.Unmarshal(params, &v) != nil {
+		return
+	}
+	b.all = slices.DeleteFunc(b.all, func(t *tab) bool { return t.id == v.TargetID })
+	maps.DeleteFunc(b.followed, func(_ string, t *tab) bool { return t.id == v.TargetID })
+}
+
+func (b *tabs) attachedToTarget(params json.RawMessage) {
+	var v attachment
+	if json.Unmarshal(params, &v) != nil || v.TargetInfo.Type != "page" {
+		return
+	}
+	b.targetChanged(params)
+	if t := b.find(v.TargetInfo.TargetID); t != nil {
+		t.session = v.SessionID
+		b.followed[v.SessionID] = t
+		b.watchSession(v.SessionID)
+	}
+}
+
+// watchSession asks for the events of a page or a frame. The caller has mu, so it does not
+// wait.
+func (b *tabs) watchSession(session string) {
+	frames := []map[string]any{{"type": "iframe"}, {"exclude": true}}
+	type object = map[string]any
+	for _, c := range []struct {
+		method string
+		params any
+	}{
+		{"Page.enable", object{}},
+		{"Page.setLifecycleEventsEnabled", object{"enabled": true}},
+		{"Runtime.enable", object{}},
+		{"Network.enable", object{"maxTotalBufferSize": 1 << 20, "maxResourceBufferSize": 1 << 18, "maxPostDataSize": 0}},
+		{"Target.setAutoAttach", object{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": frames}},
+	} {
+		b.post(session, c.method, c.params)
+	}
+}
+
+// post sends a command whose answer does not matter, without waiting for the pipe.
+func (b *tabs) post(session, method string, params any) {
+	b.outbox = append(b.outbox, func() {
+		_ = b.conn.send(context.Background(), quote(session), quote(method), encode(params), func(message) {})
+	})
+	select {
+	case b.posted <- struct{}{}:
+	default:
+	}
+}
+
+// sendPosts sends what post was called for, until the browser ends.
+func (b *tabs) sendPosts() {
+	for {
+		b.mu.Lock()
+		posts := b.outbox
+		b.outbox = nil
+		b.mu.Unlock()
+		for _, f := range posts {
+			f()
+		}
+		select {
+		case <-b.posted:
+		case <-b.conn.done:
+			return
+		}
+	}
+}
+
+func (b *tabs) detachedFromTarget(params json.RawMessage) {
+	var v attachment
+	if json.Unmarshal(params, &v) == nil {
+		if t := b.followed[v.SessionID]; t != nil && t.session == v.SessionID {
+			t.session = ""
+		}
+		delete(b.followed, v.SessionID)
+	}
+}
+
+func (t *tab) attachedToFrame(params json.RawMessage) {
+	var v attachment
+	if json.Unmarshal(params, &v) == nil && v.TargetInfo.Type == "iframe" && len(t.frames) < maxFrames {
+		t.frames[v.TargetInfo.TargetID] = v.SessionID
+		t.b.followed[v.SessionID] = t
+		t.b.watchSession(v.SessionID)
+	}
+}
+
+func (t *tab) detachedFromFrame(params json.RawMessage) {
+	var v attachment
+	if json.Unmarshal(params, &v) == nil && t.b.followed[v.SessionID] == t {
+		delete(t.b.followed, v.SessionID)
+		maps.DeleteFunc(t.frames, func(_, session string) bool { return session == v.SessionID })
+	}
+}
+
+// maxFrames bounds the frames of a tab that are looked at.
+const maxFrames = 100
+
+func (t *tab) frameNavigated(params json.RawMessage) {
+	var v struct {
+		Frame struct{ ID, ParentID, LoaderID, URL string }
+		Type  string
+	}
+	if json.Unmarshal(params, &v) != nil || v.Frame.ParentID != "" {
+		return
+	}
+	if v.Frame.LoaderID != t.loader {
+		t.loader = v.Frame.LoaderID
+		clear(t.lifecycle)
+	}
+	if v.Type == "BackForwardCacheRestore" { // it was loaded before
+		for _, name := range lifecycleNames {
+			t.lifecycle[name] = true
+		}
+	}
+	t.dialog, t.info.URL = nil, limited(v.Frame.URL)
+	t.b.emit(desktop.BrowserEvent{Kind: desktop.BrowserNavigated, Tab: t.id, URL: t.info.URL})
+}
+
+func (t *tab) lifecycleEvent(params json.RawMessage) {
+	var v struct{ FrameID, LoaderID, Name string }
+	if json.Unmarshal(params, &v) != nil || v.FrameID != t.id {
+		return // the main frame has the id of its tab
+	}
+	if v.LoaderID != t.loader {
+		t.loader = v.LoaderID
+		clear(t.lifecycle)
+	}
+	t.lifecycle[v.Name] = true
+}
+
+// emit emits an event, at most eventRate a second. The caller has mu. The event's URL has no
+// user name and password, which the browser's address bar does not show either. Nor has it the
+// query of a download, which often has a signature.
+func (b *tabs) emit(e desktop.BrowserEvent) {
+	now := time.Now()
+	if now.Sub(b.second) >= time.Second {
+		b.second, b.emitted = now, 0
+	}
+	if b.emitted++; b.emitted <= eventRate {
+		e.URL = withoutSecrets(e.URL, e.Kind == desktop.BrowserDownload)
+		b.ext.Emit(desktop.Event{Type: desktop.EventBrowser, Browser: &e})
+	}
+}
+
+// withoutSecrets returns a URL without user name and password and, if asked, without query and
+// fragment.
+func withoutSecrets(text string, query bool) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Opaque != "" {
+		if i := strings.IndexAny(text, "@?"); err != nil && i >= 0 { // a URL that was cut, or that only browsers accept
+			return text[:strings.Index(text, ":")+1] + "…"
+		}
+		return text
+	}
+	if u.User == nil && (!query || u.RawQuery == "" && u.Fragment == "") {
+		return text
+	}
+	u.User = nil
+	if query {
+		u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
+	}
+	return u.String()
+}
+
+// eventRate is how many events a second reach the desktop's: a page can navigate and open
+// dialogs without end.
+const eventRate = 20
+
+// limited returns at most maxText characters of a page's text.
+func limited(s string) string {
+	if len(s) <= maxText {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	s = strings.ToValidUTF8(s[:min(len(s), utf8.UTFMax*maxText)], "\uFFFD")
+	n := 0
+	for i := range s {
+		if n++; n > maxText {
+			return s[:i] + "…"
+		}
+	}
+	return strings.Clone(s) // without the rest of the text
+}
+
+// find returns the tab with an id, or nil. The caller has mu.
+func (b *tabs) find(id string) *tab {
+	if i := slices.IndexFunc(b.all, func(t *tab) bool { return t.id == id }); i >= 0 {
+		return b.all[i]
+	}
+	return nil
+}
+
+// tab returns the tab with an id, or the active one if id is empty, and its session.
+func (b *tabs) tab(ctx context.Context, id string) (*tab, string, error) {
+	if id == "" {
+		var err error
+		if id, err = b.active(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	var t *tab
+	ctx, cancel := context.WithTimeout(ctx, attachLimit)
+	defer cancel()
+	err := b.await(ctx, func() bool {
+		t = b.find(id)
+		return t == nil || t.session != ""
+	})
+	switch {
+	case err != nil:
+		return nil, "", err
+	case t == nil:
+		return nil, "", fmt.Errorf("%w: %s", ErrNoTab, id)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.uses++
+	t.used = b.uses
+	return t, t.session, nil
+}
+
+// visibleLimit is how long a page may take to answer whether it is visible.
+const visibleLimit = 300 * time.Millisecond
+
+// active returns the id of the tab that is visible. If windows show several, it is the one
+// with the focus, or the one that was used last.
+func (b *tabs) active(ctx context.Context) (string, error) {
+	type candidate struct {
+		id, session string
+		used        uint64
+		score       int
+	}
+	var all []candidate
+	b.mu.Lock()
+	for _, t := range b.all {
+		all = append(all, candidate{t.id, t.session, t.used, 0})
+	}
+	b.mu.Unlock()
+	switch len(all) {
+	case 0:
+		return "", fmt.Errorf("%w: none is open", ErrNoTab)
+	case 1:
+		return all[0].id, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, visibleLimit)
+	defer cancel()
+	results := make(chan int, len(all))
+	for i := range all {
+		go func() {
+			var score int
+			if b.evaluateIn(ctx, all[i].session, 0, `(document.visibilityState === "visible") + 2 * document.hasFocus()`, &score) == nil {
+				all[i].score = score
+			}
+			results <- i
+		}()
+	}
+	for range all {
+		<-results
+	}
+	best := slices.MaxFunc(all, func(x, y candidate) int {
+		if x.score != y.score {
+			return x.score - y.score
+		}
+		return int(x.used) - int(y.used) //nolint:gosec // counts of calls
+	})
+	return best.id, nil
+}
+
+// Tabs returns the tabs, in the order in which they were opened.
+func (b *Browser) Tabs(ctx context.Context) ([]Tab, error) {
+	ctx, cancel := Milliseconds(0).limit(ctx, "list tabs", pageLimit)
+	defer cancel()
+	active, err := b.active(ctx)
+	if err != nil && !errors.Is(err, ErrNoTab) {
+		return nil, explain(ctx, err)
+	}
+	// The browser does not report a title that a script sets.
+	var v struct{ TargetInfos []targetInfo }
+	if err := b.call(ctx, "", "Target.getTargets", map[string]any{"filter": onlyPages}, &v); err != nil {
+		return nil, explain(ctx, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, info := range v.TargetInfos {
+		if t := b.find(info.TargetID); t != nil {
+			t.info = info.limited()
+		}
+	}
+	tabs := []Tab{}
+	for _, t := range b.all {
+		tabs = append(tabs, t.describe(active))
+	}
+	return tabs, nil
+}
+
+// describe returns the tab as callers see it. The caller has mu.
+func (t *tab) describe(active string) Tab {
+	d := Tab{ID: t.id, URL: t.info.URL, Title: t.info.Title, Active: t.id == active}
+	if t.dialog != nil {
+		dialog := *t.dialog
+		d.Dialog = &dialog
+	}
+	return d
+}
+
+// act is perform for an action with a command and a target.
+func (b *process) act(ctx context.Context, command, target string, f func(context.Context) error) error {
+	return b.perform(ctx, desktop.Action{Command: command, Target: target}, f)
+}
+
+// perform asks control and the policy, and runs f as an input.
+func (b *process) perform(ctx context.Context, a desktop.Action, f func(context.Context) error) error {
+	a.Name, a.Target = desktop.ActionBrowser, limited(a.Target)
+	if err := b.ext.Act(ctx, a, 0, f); err != nil {
+		return fmt.Errorf("browser: %w", err)
+	}
+	return nil
+}
