@@ -37,32 +37,32 @@ func unlockDir(lock *os.File) error {
 
 // ready returns an error if no recording can be made. It makes the directory again if it was
 // removed.
-func (s *Store) ready() error {
-	s.mu.Lock()
-	err := s.relock()
-	s.mu.Unlock()
+func (x *index) ready() error {
+	x.mu.Lock()
+	err := x.relock()
+	x.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return s.checkRoom()
+	return x.checkRoom()
 }
 
 // relock makes and locks the directory if it was removed. The caller holds mu.
-func (s *Store) relock() error {
-	switch removed, err := unlinked(s.lock); {
-	case s.closed:
+func (x *index) relock() error {
+	switch removed, err := unlinked(x.lock); {
+	case x.closed:
 		return ErrClosed
 	case err != nil || !removed:
 		return err
 	}
-	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(x.cfg.Dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := lockDir(s.cfg.Dir)
+	lock, err := lockDir(x.cfg.Dir)
 	if err != nil {
 		return err
 	}
-	s.lock, lock = lock, s.lock
+	x.lock, lock = lock, x.lock
 	return unlockDir(lock)
 }
 
@@ -86,18 +86,18 @@ func freeBytes(dir string) (int64, error) {
 }
 
 // room returns how many bytes may be written before MinFree is reached.
-func (s *Store) room() (int64, error) {
-	free, err := s.free(s.cfg.Dir)
-	return free - s.cfg.MinFree, err
+func (x *index) room() (int64, error) {
+	free, err := x.free(x.cfg.Dir)
+	return free - x.cfg.MinFree, err
 }
 
 // checkRoom returns ErrNoSpace if no more may be written.
-func (s *Store) checkRoom() error {
-	switch left, err := s.room(); {
+func (x *index) checkRoom() error {
+	switch left, err := x.room(); {
 	case err != nil:
 		return err
 	case left <= 0:
-		return fmt.Errorf("%w: %d MiB must stay free in %s", ErrNoSpace, s.cfg.MinFree>>20, s.cfg.Dir)
+		return fmt.Errorf("%w: %d MiB must stay free in %s", ErrNoSpace, x.cfg.MinFree>>20, x.cfg.Dir)
 	}
 	return nil
 }

@@ -72,8 +72,8 @@ func (e *entry) wake() {
 
 // growth reports whether a recording's video still grows, and returns a channel that is
 // closed when it has grown or does not grow any more.
-func (s *Store) growth(id string) (more <-chan struct{}, writing bool) {
-	e, err := s.entry(id)
+func (x *index) growth(id string) (more <-chan struct{}, writing bool) {
+	e, err := x.entry(id)
 	if err != nil {
 		return nil, false
 	}
@@ -89,10 +89,10 @@ func (s *Store) growth(id string) (more <-chan struct{}, writing bool) {
 }
 
 // entry returns the recording that has an id, or ErrNotFound.
-func (s *Store) entry(id string) (*entry, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.entries[id]
+func (x *index) entry(id string) (*entry, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e, ok := x.entries[id]
 	if !ok {
 		return nil, ErrNotFound
 	}
@@ -100,18 +100,18 @@ func (s *Store) entry(id string) (*entry, error) {
 }
 
 // openEntry is like entry but returns ErrClosed after Close.
-func (s *Store) openEntry(id string) (*entry, error) {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
+func (x *index) openEntry(id string) (*entry, error) {
+	x.mu.Lock()
+	closed := x.closed
+	x.mu.Unlock()
 	if closed {
 		return nil, ErrClosed
 	}
-	return s.entry(id)
+	return x.entry(id)
 }
 
 // change changes the description of a recording, writes its manifest and notifies.
-func (s *Store) change(e *entry, f func(*Info)) error {
+func (x *index) change(e *entry, f func(*Info)) error {
 	e.mu.Lock()
 	if e.gone {
 		e.mu.Unlock()
@@ -121,15 +121,15 @@ func (s *Store) change(e *entry, f func(*Info)) error {
 	info := e.info
 	e.mu.Unlock()
 	err := writeManifest(e.dir, info, true)
-	s.notify(e)
+	x.notify(e)
 	return err
 }
 
 // notify calls Notify with the state of a recording. Calls are in the order of changes, and
 // StatusDeleted is the last one.
-func (s *Store) notify(e *entry) {
-	s.notifying.Lock()
-	defer s.notifying.Unlock()
+func (x *index) notify(e *entry) {
+	x.notifying.Lock()
+	defer x.notifying.Unlock()
 	if e.deleted {
 		return
 	}
@@ -138,7 +138,7 @@ func (s *Store) notify(e *entry) {
 	if e.deleted {
 		info.Status = StatusDeleted
 	}
-	s.cfg.Notify(info)
+	x.cfg.Notify(info)
 }
 
 // List describes all recordings, the oldest first. It leaves out recordings whose folders
@@ -170,26 +170,26 @@ func (s *Store) Get(id string) (Info, error) {
 
 // vanished reports whether a recording's folder does not exist any more, and removes such a
 // recording from the index.
-func (s *Store) vanished(e *entry) bool {
+func (x *index) vanished(e *entry) bool {
 	if _, err := os.Lstat(e.dir); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	s.forget(e)
+	x.forget(e)
 	return true
 }
 
 // forget removes a recording from the index.
-func (s *Store) forget(e *entry) {
+func (x *index) forget(e *entry) {
 	e.mu.Lock()
 	e.gone, e.removed = true, true
 	e.wake()
 	e.mu.Unlock()
-	s.mu.Lock()
-	known := s.entries[e.id] == e
-	delete(s.entries, e.id)
-	s.mu.Unlock()
+	x.mu.Lock()
+	known := x.entries[e.id] == e
+	delete(x.entries, e.id)
+	x.mu.Unlock()
 	if known {
-		s.notify(e)
+		x.notify(e)
 	}
 }
 
@@ -227,7 +227,7 @@ func (s *Store) Delete(id string) error {
 	return nil
 }
 
-func (s *Store) delete(e *entry) error {
+func (x *index) delete(e *entry) error {
 	e.mu.Lock()
 	switch {
 	case e.gone:
@@ -245,11 +245,11 @@ func (s *Store) delete(e *entry) error {
 		<-idle
 	}
 	// If the folder cannot be removed now, the next Open removes it.
-	trash := filepath.Join(s.cfg.Dir, trashPrefix+e.id)
+	trash := filepath.Join(x.cfg.Dir, trashPrefix+e.id)
 	if err := os.Rename(e.dir, trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.update(func() { e.gone = false })
 		return err
 	}
-	s.forget(e)
+	x.forget(e)
 	return os.RemoveAll(trash)
 }

@@ -1,6 +1,10 @@
 package recording
 
-import "time"
+import (
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+)
 
 // Status is the state of a recording.
 type Status string
@@ -53,6 +57,9 @@ type Info struct {
 	Started  time.Time     `json:"started"`
 	Ended    time.Time     `json:"ended,omitzero"`
 	Duration time.Duration `json:"duration"` // of the video
+
+	// Region is Config.Region: the part of the screen that the video shows. Nil: the whole screen.
+	Region *desktop.Rect `json:"region,omitempty"`
 
 	Width     int   `json:"width"`
 	Height    int   `json:"height"`

@@ -116,6 +116,35 @@ func TestMarkBetweenSegments(t *testing.T) {
 	}
 }
 
+// TestMarkOfAnEndedSegment marks a segment whose recording has continued in another one since
+// the store found it.
+func TestMarkOfAnEndedSegment(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
+	s := openStore(t, StoreConfig{})
+	r := start(t, s, d, Config{SegmentLength: time.Second, FrameRate: 10})
+	first := r.ID()
+	until(t, "the second segment", func() bool { return r.ID() != first })
+	if e, err := r.add(first, func(t *timeline.Timeline) (timeline.Entry, error) {
+		return t.Mark(timeline.Marker{Title: "of the first"})
+	}); !errors.Is(err, ErrNotActive) {
+		t.Errorf("a marker of the first segment is %+v, %v", e, err)
+	}
+	if _, err := s.AddEvent(first, timeline.Event{Type: "late"}); !errors.Is(err, ErrNotActive) {
+		t.Errorf("AddEvent of the first segment = %v", err)
+	}
+	last := stop(t, r)
+	entries, _, err := s.Timeline(last.ID, timeline.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Marker != nil || e.Type == "late" {
+			t.Errorf("the next segment has %+v", e)
+		}
+	}
+}
+
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	leave := func(ages ...time.Duration) string {

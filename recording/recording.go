@@ -216,7 +216,7 @@ type segment struct {
 func (r *Recording) begin(enc *encoder, epoch time.Time, first int64, before *segment) (*segment, error) {
 	info := Info{
 		Desktop: r.d.Status().ID, Title: r.cfg.Title, Status: StatusRecording, ProcessID: enc.child.ID(),
-		Guest: r.cfg.Guest, Started: epoch.Round(0), Width: enc.width, Height: enc.height, FrameRate: enc.fps,
+		Guest: r.cfg.Guest, Region: r.cfg.Region, Started: epoch.Round(0), Width: enc.width, Height: enc.height, FrameRate: enc.fps,
 		Sound: enc.sound, SoundProblem: r.soundProblem,
 	}
 	if before != nil {

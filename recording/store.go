@@ -26,34 +26,41 @@ const childGrace = 500 * time.Millisecond
 
 // Store keeps recordings in a directory. All methods may be called from any goroutine.
 type Store struct {
-	cfg   StoreConfig
-	log   *slog.Logger
-	lock  *os.File
+	index
 	group *supervise.Group
 
 	ctx       context.Context //nolint:containedctx // ends background work, at Close
 	cancel    context.CancelFunc
-	work      sync.WaitGroup                  // all goroutines; Add is called with mu, before closed is set
-	repairing sync.Mutex                      // held by one background job at a time
-	clipping  *semaphore.Weighted             // of the clips that are being made
-	clips     atomic.Int32                    // clips that are being made or are not closed yet
-	marking   sync.Mutex                      // held while a marker is added to a recording that has ended
-	cues      sync.Mutex                      // held while cues are made, which takes memory for a whole timeline
-	notifying sync.Mutex                      // held during Notify
-	free      func(dir string) (int64, error) // returns the free bytes of a disk
-	patience  time.Duration                   // for ffmpeg to accept a picture
+	work      sync.WaitGroup      // all goroutines; Add is called with mu, before closed is set
+	repairing sync.Mutex          // held by one background job at a time
+	clipping  *semaphore.Weighted // of the clips that are being made
+	clips     atomic.Int32        // clips that are being made or are not closed yet
+	marking   sync.Mutex          // held while a marker is added to a recording that has ended
+	cues      sync.Mutex          // held while cues are made, which takes memory for a whole timeline
+	patience  time.Duration       // for ffmpeg to accept a picture
 
 	closing  sync.Once
 	closeErr error
 
+	// index.mu guards the fields below.
+	active map[*Recording]struct{}
+	count  int // recordings that start or are active
+	guests int // part of count with Config.Guest
+	expiry *time.Timer
+}
+
+// index keeps the descriptions of the recordings in a directory.
+type index struct {
+	cfg       StoreConfig
+	log       *slog.Logger
+	free      func(dir string) (int64, error) // returns the free bytes of a disk
+	notifying sync.Mutex                      // held during Notify
+
 	mu      sync.Mutex // guards the fields below
+	lock    *os.File
 	closed  bool
 	entries map[string]*entry
 	newest  ulid.ULID
-	active  map[*Recording]struct{}
-	count   int // recordings that start or are active
-	guests  int // part of count with Config.Guest
-	expiry  *time.Timer
 }
 
 // Open opens a directory and reads the recordings in it. Recordings that were active when
@@ -85,8 +92,8 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open recording store: %w", err), unlockDir(lock))
 	}
 	s := &Store{
-		cfg: cfg, log: cfg.Logger, lock: lock, group: group, clipping: semaphore.NewWeighted(maxClipping),
-		entries: map[string]*entry{}, active: map[*Recording]struct{}{}, free: freeBytes, patience: stuckLimit,
+		index: index{cfg: cfg, log: cfg.Logger, lock: lock, entries: map[string]*entry{}, free: freeBytes},
+		group: group, clipping: semaphore.NewWeighted(maxClipping), active: map[*Recording]struct{}{}, patience: stuckLimit,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.load(); err != nil {
@@ -134,7 +141,7 @@ func (s *Store) load() error {
 
 // find reads a recording. If the recording did not end properly, its status becomes
 // StatusRecovering. find returns nil if the folder has neither a manifest nor a video.
-func (s *Store) find(id, dir string) *entry {
+func (x *index) find(id, dir string) *entry {
 	parts, _ := filepath.Glob(filepath.Join(dir, "*"+partSuffix))
 	for _, p := range parts { // half-written files of a crash
 		_ = os.Remove(p)
@@ -143,13 +150,13 @@ func (s *Store) find(id, dir string) *entry {
 	video, statErr := os.Stat(filepath.Join(dir, videoFile))
 	if errors.Is(err, fs.ErrNotExist) && errors.Is(statErr, fs.ErrNotExist) {
 		if err := os.RemoveAll(dir); err != nil {
-			s.log.Debug("remove an empty recording", "path", dir, "error", err)
+			x.log.Debug("remove an empty recording", "path", dir, "error", err)
 		}
 		return nil
 	}
 	e := &entry{id: id, dir: dir, info: info}
 	if err != nil || info.ID != id {
-		s.log.Debug("a recording's manifest is lost", "path", dir, "error", err)
+		x.log.Debug("a recording's manifest is lost", "path", dir, "error", err)
 		u, _ := parseID(id)
 		e.info = Info{ID: id, Status: StatusRecording, Started: ulid.Time(u.Time())}
 	}
@@ -181,10 +188,10 @@ func (e *entry) whole() bool {
 }
 
 // sorted returns all recordings, the oldest first.
-func (s *Store) sorted() []*entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.entries), func(a, b *entry) int { return strings.Compare(a.id, b.id) })
+func (x *index) sorted() []*entry {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.SortedFunc(maps.Values(x.entries), func(a, b *entry) int { return strings.Compare(a.id, b.id) })
 }
 
 // newEntry makes the folder of a new recording.
@@ -222,10 +229,10 @@ func (s *Store) newEntry(info Info) (*entry, error) {
 }
 
 // drop undoes newEntry.
-func (s *Store) drop(e *entry) error {
-	s.mu.Lock()
-	delete(s.entries, e.id)
-	s.mu.Unlock()
+func (x *index) drop(e *entry) error {
+	x.mu.Lock()
+	delete(x.entries, e.id)
+	x.mu.Unlock()
 	e.end() // for readers that have found it
 	return os.RemoveAll(e.dir)
 }

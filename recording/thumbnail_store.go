@@ -15,8 +15,8 @@ import (
 var ErrNoPicture = errors.New("the recording has no such picture")
 
 // Poster opens a JPEG file of the first picture that is not blank, or else of the first
-// picture. It is at most 1280 pixels wide. The caller closes it. The error is ErrNotFound or
-// ErrNoPicture.
+// picture. It is at most 1280 pixels wide. The caller closes it. The error is ErrNotFound,
+// ErrNoPicture, or an error of the file system.
 func (s *Store) Poster(id string) (*os.File, error) {
 	e, err := s.entry(id)
 	if err != nil {
@@ -53,7 +53,7 @@ func thumbnails(dir string) ([]time.Duration, error) {
 
 // Thumbnail opens the JPEG file of the latest thumbnail that is not after a position, or
 // else of the first one, and returns its position. It is at most 320 pixels wide. The caller
-// closes it. The error is ErrNotFound or ErrNoPicture.
+// closes it. The error is ErrNotFound, ErrNoPicture, or an error of the file system.
 func (s *Store) Thumbnail(id string, at time.Duration) (*os.File, time.Duration, error) {
 	e, err := s.entry(id)
 	if err != nil {

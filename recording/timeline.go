@@ -62,7 +62,7 @@ func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 		return timeline.Entry{}, err
 	}
 	if r := s.running(id); r != nil {
-		e, err := r.Mark(m)
+		e, err := r.add(id, func(t *timeline.Timeline) (timeline.Entry, error) { return t.Mark(m) })
 		if !errors.Is(err, ErrNotActive) {
 			return e, err
 		}
@@ -84,25 +84,32 @@ func (s *Store) AddEvent(id string, e timeline.Event) (timeline.Entry, error) {
 	if err != nil {
 		return timeline.Entry{}, err
 	}
-	return r.Add(e)
+	return r.add(id, func(t *timeline.Timeline) (timeline.Entry, error) { return t.Add(e) })
 }
 
 // Mark sets a marker in the newest segment and returns its entry. The error is ErrNotActive
 // if the recording has ended, timeline.ErrFull or an *InvalidError. Store.Mark also marks
 // recordings that have ended. Mark waits as [Recording.Add] does.
 func (r *Recording) Mark(m timeline.Marker) (timeline.Entry, error) {
-	r.switching.Lock() // the next segment must not close the timeline before the call
-	defer r.switching.Unlock()
-	return r.timeline.Mark(m)
+	return r.add("", func(t *timeline.Timeline) (timeline.Entry, error) { return t.Mark(m) })
 }
 
 // Add adds an event to the timeline of the newest segment and returns its entry. The error is
 // ErrNotActive if the recording has ended, timeline.ErrFull or an *InvalidError. Add waits for
 // the disk only when a segment begins, until the timeline of the segment before is written.
 func (r *Recording) Add(e timeline.Event) (timeline.Entry, error) {
-	r.switching.Lock()
+	return r.add("", func(t *timeline.Timeline) (timeline.Entry, error) { return t.Add(e) })
+}
+
+// add calls f with the timeline of the newest segment. It returns ErrNotActive if id is not
+// empty and the segment with that id has ended.
+func (r *Recording) add(id string, f func(*timeline.Timeline) (timeline.Entry, error)) (timeline.Entry, error) {
+	r.switching.Lock() // the next segment must not close the timeline before the call
 	defer r.switching.Unlock()
-	return r.timeline.Add(e)
+	if id != "" && r.ID() != id {
+		return timeline.Entry{}, fmt.Errorf("recording %s: %w", id, ErrNotActive)
+	}
+	return f(r.timeline)
 }
 
 // WriteWebVTT writes the captions or chapters of a recording. If span is not zero, it writes

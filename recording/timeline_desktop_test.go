@@ -404,7 +404,7 @@ func TestTimelineOfSegments(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case e.At.Duration() > info.Duration+100*time.Millisecond:
+			case e.At.Duration() > info.Duration+time.Second: // a busy machine begins the next segment late
 				t.Errorf("%s at %v of a segment of %v", e.Type, e.At.Duration(), info.Duration)
 			case e.Type == desktop.EventGap:
 				t.Errorf("a gap of %d", e.Dropped)

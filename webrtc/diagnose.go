@@ -28,15 +28,15 @@ type Inquiry struct {
 
 // Diagnosis describes every hop between a viewer and this program.
 type Diagnosis struct {
-	Verdict string       // one sentence: what works, or what fails
-	Remedy  string       // what to do about it; empty: nothing
-	Request RequestPath  // how the inquiry came
-	UDP     UDPPath      // the port for media
-	TCP     TCPPath      // the port of HTTP
-	Servers []ServerPath // the STUN and TURN servers of viewers
-	Told    []string     // the addresses that viewers try, such as "udp 192.0.2.1:59050"
-	Viewers []ViewerPath // connected or connecting
-	Failed  []ViewerPath // the last viewers whose connection failed, the latest first
+	Verdict   string       // one sentence: what works, or what fails
+	Remedy    string       // what to do about it; empty: nothing
+	Request   RequestPath  // how the inquiry came
+	UDP       UDPPath      // the port for media
+	TCP       TCPPath      // the port of HTTP
+	Servers   []ServerPath // the STUN and TURN servers of viewers
+	Announced []string     // the addresses that viewers try, such as "udp 192.0.2.1:59050"
+	Viewers   []ViewerPath // connected or connecting
+	Failed    []ViewerPath // the last viewers whose connection failed, the latest first
 }
 
 // RequestPath describes how a request came.
@@ -101,8 +101,9 @@ func (p ViewerPath) Connected() bool { return p.State == webrtc.PeerConnectionSt
 // failuresKept bounds the length of Diagnosis.Failed.
 const failuresKept = 5
 
-// Diagnose describes every hop. It resolves Inquiry.Host and then asks the STUN servers, each
-// for up to two seconds and no longer than ctx. The Problem fields have the errors.
+// Diagnose describes every hop. It resolves Inquiry.Host, unless there is an Owner, and then
+// asks the STUN servers, each for up to two seconds and no longer than ctx. The Problem fields
+// have the errors.
 func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d := s.network.inspect(ctx, q)
 	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.path()) })
@@ -129,7 +130,7 @@ func (n *Network) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 // [NewNetwork].
 func NoNetwork(err error, q Inquiry) Diagnosis {
 	d := Diagnosis{UDP: UDPPath{Problem: err.Error()}, Request: q.request()}
-	d.TCP.Problem = "there is no network to bring viewers to"
+	d.TCP.Problem = "the network for media did not start"
 	d.Verdict, d.Remedy = judge(&d, time.Now())
 	return d
 }
@@ -140,12 +141,15 @@ func (q Inquiry) request() RequestPath {
 
 // inspect describes everything but viewers.
 func (n *Network) inspect(ctx context.Context, q Inquiry) Diagnosis {
-	r := n.ports.Inspect(ctx, q.network())
-	d := Diagnosis{Request: q.request(), TCP: n.inspectTCP(q), Told: r.Told}
+	o := q.network()
+	r := n.ports.Inspect(ctx, o)
+	d := Diagnosis{Request: q.request(), TCP: n.inspectTCP(q), Announced: r.Announced}
 	d.Request.Addresses = texts(r.Addresses)
 	switch {
 	case r.ResolveErr != nil:
 		d.Request.Problem = fmt.Sprintf("the name %s is not known here: %v", r.Host, r.ResolveErr)
+	case o.NoLookup && r.Host != "" && len(r.Addresses) == 0:
+		d.Request.Problem = "names are resolved for the server's token and tokens of scope admin only"
 	case q.Host != "" && r.Host == "":
 		d.Request.Problem = "it is not a host and port"
 	}

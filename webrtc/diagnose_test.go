@@ -21,14 +21,14 @@ func TestDiagnose(t *testing.T) {
 	s := stream(t, startDesktop(t, desktop.Config{}), Config{Network: n})
 	o := ViewerOptions{Host: ln.Addr().String(), TCP: true, Remote: "192.0.2.1:5"}
 	d := s.Diagnose(t.Context(), Inquiry{ViewerOptions: o})
-	if !strings.Contains(d.Verdict, "no problem was found here") || d.Remedy != "" {
+	if !strings.Contains(d.Verdict, "no problem was found on the server") || d.Remedy != "" {
 		t.Errorf("without viewers: %q, %q", d.Verdict, d.Remedy)
 	}
 	if !d.UDP.Open || d.UDP.Port != n.port(t) || !slices.Contains(d.UDP.Addresses, "127.0.0.1") || !d.TCP.Shared {
 		t.Errorf("ports: %+v, %+v", d.UDP, d.TCP)
 	}
-	if want := "tcp " + ln.Addr().String(); !slices.Contains(d.Told, want) {
-		t.Errorf("addresses %q, want also %s", d.Told, want)
+	if want := "tcp " + ln.Addr().String(); !slices.Contains(d.Announced, want) {
+		t.Errorf("addresses %q, want also %s", d.Announced, want)
 	}
 
 	for name, settings := range map[string]func(*pion.SettingEngine){"udp": nil, "tcp": byTCP} {
@@ -61,7 +61,7 @@ func TestDiagnoseFailure(t *testing.T) {
 	})
 	until(t, "the verdict names the viewer", func() bool {
 		d := s.Diagnose(t.Context(), Inquiry{})
-		return len(d.Viewers) == 1 && strings.Contains(d.Verdict, "192.0.2.1:5 told no address")
+		return len(d.Viewers) == 1 && strings.Contains(d.Verdict, "192.0.2.1:5 offered no address")
 	})
 	c.leave()
 	d := s.Diagnose(t.Context(), Inquiry{})
@@ -93,7 +93,7 @@ func TestDiagnoseHops(t *testing.T) {
 		"a server that answers": {
 			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{url}}}},
 			Inquiry{},
-			"no problem was found here",
+			"no problem was found on the server",
 			func(d Diagnosis) bool { return d.Servers[0].Answered && d.Servers[0].RoundTrip > 0 },
 		},
 		"a server that does not": {
@@ -105,13 +105,13 @@ func TestDiagnoseHops(t *testing.T) {
 		"a secret": {
 			NetworkConfig{ICEServers: []ICEServer{{URLs: []string{"turns:x.invalid"}, Username: "u", Credential: "hush"}}},
 			Inquiry{},
-			"no problem was found here",
+			"no problem was found on the server",
 			func(d Diagnosis) bool { return !d.Servers[0].Tried },
 		},
 		"no way at all": {
 			NetworkConfig{UDPPort: -1},
 			Inquiry{},
-			"Nobody can watch",
+			"No viewer can connect",
 			func(d Diagnosis) bool {
 				return !d.UDP.Open && d.UDP.Problem != "" && strings.Contains(d.Remedy, "--media-udp-port")
 			},
@@ -125,7 +125,7 @@ func TestDiagnoseHops(t *testing.T) {
 			NetworkConfig{UDPPort: -1, TCP: new(TCP)},
 			Inquiry{ViewerOptions: ViewerOptions{Host: "10.0.0.1:2468", TCP: true}},
 			"by TCP only",
-			func(d Diagnosis) bool { return slices.Equal(d.Told, []string{"tcp 10.0.0.1:2468"}) },
+			func(d Diagnosis) bool { return slices.Equal(d.Announced, []string{"tcp 10.0.0.1:2468"}) },
 		},
 		"a proxy": {
 			NetworkConfig{TCP: new(TCP)},
@@ -137,18 +137,26 @@ func TestDiagnoseHops(t *testing.T) {
 			NetworkConfig{TCP: new(TCP), UDPPort: -1, TCPPort: 2468},
 			Inquiry{Proxies: []string{"Via"}, ViewerOptions: ViewerOptions{Host: "10.0.0.1"}},
 			"by TCP only",
-			func(d Diagnosis) bool { return slices.Equal(d.Told, []string{"tcp 10.0.0.1:2468"}) },
+			func(d Diagnosis) bool { return slices.Equal(d.Announced, []string{"tcp 10.0.0.1:2468"}) },
 		},
 		"an unknown name": {
 			NetworkConfig{},
 			Inquiry{ViewerOptions: ViewerOptions{Host: "nowhere.invalid:80"}},
-			"no problem was found here",
+			"no problem was found on the server",
 			func(d Diagnosis) bool { return strings.Contains(d.Request.Problem, "nowhere.invalid") },
+		},
+		"a name, for a guest": {
+			NetworkConfig{},
+			Inquiry{ViewerOptions: ViewerOptions{Host: "localhost.example.com:80", Owner: "guest"}},
+			"no problem was found on the server",
+			func(d Diagnosis) bool {
+				return strings.Contains(d.Request.Problem, "only") && ViewerOptions{Owner: "guest"}.network().NoLookup
+			},
 		},
 		"a range": {
 			NetworkConfig{PortMin: uint16(freePorts(t)), PortMax: 65535},
 			Inquiry{},
-			"no problem was found here",
+			"no problem was found on the server",
 			func(d Diagnosis) bool {
 				return d.UDP.Open && d.UDP.Port == 0 && strings.HasSuffix(d.UDP.Range, "-65535")
 			},
@@ -156,7 +164,7 @@ func TestDiagnoseHops(t *testing.T) {
 		"a range without a free port": {
 			NetworkConfig{PortMin: uint16(server.port(t)), PortMax: uint16(server.port(t))},
 			Inquiry{},
-			"Nobody can watch",
+			"No viewer can connect",
 			func(d Diagnosis) bool { return !d.UDP.Open && strings.Contains(d.UDP.Problem, "webrtcPortRange") },
 		},
 	} {
@@ -181,7 +189,7 @@ func TestDiagnoseHops(t *testing.T) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	open := Diagnosis{UDP: UDPPath{Open: true, Port: 59050}, TCP: TCPPath{Shared: true}, Request: RequestPath{Host: "desk:2468"}, Told: []string{"udp 10.0.0.1:59050"}}
+	open := Diagnosis{UDP: UDPPath{Open: true, Port: 59050}, TCP: TCPPath{Shared: true}, Request: RequestPath{Host: "desk:2468"}, Announced: []string{"udp 10.0.0.1:59050"}}
 	with := func(change func(*Diagnosis)) Diagnosis {
 		d := open
 		change(&d)
@@ -194,13 +202,13 @@ func TestJudge(t *testing.T) {
 		d               Diagnosis
 		verdict, remedy string
 	}{
-		"no viewer":     {open, "no problem was found here", ""},
+		"no viewer":     {open, "no problem was found on the server", ""},
 		"all connected": {with(func(d *Diagnosis) { d.Viewers = []ViewerPath{good, good} }), "All 2 viewers are connected: 2 by UDP.", ""},
 		"each its way": {with(func(d *Diagnosis) {
 			relayed, tcp, socket := good, good, good
 			relayed.Relayed, tcp.Far, socket.Far, socket.Transport = true, "tcp 10.0.0.9:1", "", TransportWebSocket
 			d.Viewers = []ViewerPath{relayed, tcp, socket}
-		}), "1 through a TURN server, 1 by TCP, 1 over a WebSocket", "Let UDP port 59050 in"},
+		}), "1 through a TURN server, 1 by TCP, 1 over a WebSocket", "Allow UDP port 59050"},
 		"one just comes": {with(func(d *Diagnosis) {
 			v := trying
 			v.Since = now
@@ -208,20 +216,20 @@ func TestJudge(t *testing.T) {
 		}), "All 1 viewers are connected", ""},
 		"nothing arrives": {
 			with(func(d *Diagnosis) { d.Viewers = []ViewerPath{trying} }),
-			"no packet of it arrived, neither at UDP port 59050 nor at the TCP port of desk:2468.", "docker run -p 59050:59050/udp",
+			"no packet from it arrived at UDP port 59050 or the TCP port of desk:2468.", "docker run -p 59050:59050/udp",
 		},
 		"nothing arrives through a proxy": {with(func(d *Diagnosis) {
 			d.Viewers, d.TCP = []ViewerPath{trying}, TCPPath{Problem: "x"}
-		}), "no packet of it arrived, at UDP port 59050.", "instead of through an HTTP proxy"},
+		}), "no packet from it arrived at UDP port 59050.", "instead of through an HTTP proxy"},
 		"nothing arrives past a proxy": {with(func(d *Diagnosis) {
 			d.Viewers, d.TCP = []ViewerPath{trying}, TCPPath{Shared: true, Port: 2468}
-		}), "no packet of it arrived, neither at UDP port 59050 nor at TCP port 2468.", "--announce-ip"},
+		}), "no packet from it arrived at UDP port 59050 or TCP port 2468.", "--announce-ip"},
 		"nothing arrives in a range": {with(func(d *Diagnosis) {
 			d.Viewers, d.UDP = []ViewerPath{trying}, UDPPath{Open: true, Range: "1-9"}
-		}), "the UDP ports 1-9 nor", "docker run -p 1-9:1-9/udp"},
+		}), "the UDP ports 1-9 or", "docker run -p 1-9:1-9/udp"},
 		"it is known to be no use": {with(func(d *Diagnosis) {
 			d.Viewers, d.Servers = []ViewerPath{trying}, []ServerPath{{URL: "turn:x"}}
-		}), "no packet of it arrived", "see that the TURN server relays"},
+		}), "no packet from it arrived", "check that the TURN server relays"},
 		"no WebRTC": {with(func(d *Diagnosis) {
 			v := trying
 			v.Offered = 0
@@ -231,12 +239,12 @@ func TestJudge(t *testing.T) {
 			v := trying
 			v.Heard = 9
 			d.Viewers = []ViewerPath{v}
-		}), "answers none of ours", "(from port 59050)"},
+		}), "does not answer the server's packets", "(from port 59050)"},
 		"no agreement": {with(func(d *Diagnosis) {
 			v := trying
 			v.Heard, v.Answered = 9, 9
 			d.Viewers = []ViewerPath{v}
-		}), "no way was agreed on", "Reload"},
+		}), "no path was selected", "Reload"},
 		"cut off": {with(func(d *Diagnosis) {
 			v := trying
 			v.Heard, v.Answered, v.Far, v.Local = 9, 9, "udp a", "udp b"
@@ -246,7 +254,7 @@ func TestJudge(t *testing.T) {
 			before := good
 			before.Since = old.Add(-time.Second)
 			d.Failed, d.Viewers = []ViewerPath{trying}, []ViewerPath{before}
-		}), "Others are connected: 1 by UDP.", "Let UDP"},
+		}), "Others are connected: 1 by UDP.", "Allow UDP"},
 		"one failed, and another came since": {with(func(d *Diagnosis) {
 			d.Failed, d.Viewers = []ViewerPath{trying}, []ViewerPath{good}
 		}), "All 1 viewers", ""},
@@ -254,7 +262,7 @@ func TestJudge(t *testing.T) {
 			v := good
 			v.Transport, v.Far = TransportWebSocket, ""
 			d.Failed, d.Viewers = []ViewerPath{trying}, []ViewerPath{v}
-		}), "no packet of it arrived", "Let UDP"},
+		}), "no packet from it arrived", "Allow UDP"},
 	} {
 		verdict, remedy := judge(&c.d, now)
 		if !strings.Contains(verdict, c.verdict) || !strings.Contains(remedy, c.remedy) || c.remedy == "" && remedy != "" {

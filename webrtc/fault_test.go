@@ -235,7 +235,7 @@ func TestManyViewers(t *testing.T) {
 	}
 	wg.Wait()
 	cancel()
-	<-stuckDone //nolint:errcheck // any error is fine
+	<-stuckDone
 	until(t, "all viewers have left", func() bool { return len(s.Viewers()) == 0 })
 }
 

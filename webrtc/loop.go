@@ -63,6 +63,7 @@ func (s *Streamer) run() {
 			if errors.Is(err, desktop.ErrClosed) {
 				return
 			}
+			s.failures.Add(1)
 			// Wait, because the next attempt may also fail.
 			select {
 			case <-s.ctx.Done():
@@ -276,6 +277,9 @@ func (l *loop) encode(f *desktop.FeedFrame, key bool) error {
 	}
 	l.sent = now
 	err := l.enc.Encode(f, key)
+	if f != nil && err == nil && l.s.cfg.OnFrame != nil {
+		l.s.cfg.OnFrame(time.Since(f.Noticed))
+	}
 	l.s.setProcess(l.enc.ProcessID())
 	return err
 }

@@ -97,7 +97,7 @@ func newNetwork(cfg NetworkConfig, ports network.Config) (*Network, error) {
 	return &Network{cfg, n}, nil
 }
 
-// Close closes the ports. It may be called more than once.
+// Close closes the ports and returns the errors of that. Further calls return nil.
 func (n *Network) Close() error { return n.ports.Close() }
 
 // iceServers returns the servers for a viewer. The list is never empty, because the published

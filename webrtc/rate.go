@@ -10,9 +10,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
+// meter counts encoded pictures.
 type meter struct {
-	mu    sync.Mutex
-	slots [meterSlots]struct {
+	mu              sync.Mutex
+	pictures, bytes uint64 // since the start
+	slots           [meterSlots]struct {
 		second      int64
 		bytes, pics int
 	}
@@ -29,6 +31,15 @@ func (m *meter) count(now time.Time, bytes int) {
 	}
 	s.bytes += bytes
 	s.pics++
+	m.pictures++
+	m.bytes += uint64(bytes)
+}
+
+// totals returns the number and the size of the pictures since the start.
+func (m *meter) totals() (pictures, bytes uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pictures, m.bytes
 }
 
 // rates returns the averages of the last full seconds.

@@ -164,7 +164,7 @@ func (g *signaling) sendClipboard(ctx context.Context, v *viewer) error {
 	defer cancel()
 	c, err := g.s.d.Clipboard(fetching, desktop.Clipboard, desktop.TypeText)
 	if err != nil || len(c.Data) > clipboardMost || !v.controls() {
-		return nil //nolint:nilerr // the clipboard may hold a picture, or nothing
+		return nil // the clipboard may hold a picture, or nothing
 	}
 	return g.send(ctx, "clipboard/updated", map[string]string{"text": string(c.Data)})
 }

@@ -89,6 +89,10 @@ type Config struct {
 	// MaxViewers bounds the number of viewers. Zero: 64.
 	MaxViewers int
 
+	// OnFrame is called when a frame has been encoded, with the time since the change of the
+	// screen was noticed. It must not block. Nil: nothing.
+	OnFrame func(age time.Duration)
+
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
@@ -138,10 +142,11 @@ type Streamer struct {
 	audioFormat            audioFormat
 	audio                  audio
 
-	poke    chan struct{} // wakes the loop
-	wantKey atomic.Bool   // a viewer needs a key picture
-	rate    atomic.Int64  // target of the encoder, in bits per second
-	meter   meter
+	poke     chan struct{} // wakes the loop
+	wantKey  atomic.Bool   // a viewer needs a key picture
+	rate     atomic.Int64  // target of the encoder, in bits per second
+	meter    meter
+	failures atomic.Uint64 // of the capture and the encoder
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool       // by Close
@@ -202,7 +207,7 @@ func (c Config) validate() error {
 	case c.FrameRate < 1 || c.FrameRate > 60:
 		return fmt.Errorf("FrameRate must be between 1 and 60, not %d", c.FrameRate)
 	case c.Bitrate < c.MinBitrate || c.MinBitrate < 0:
-		return fmt.Errorf("Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate)
+		return fmt.Errorf("Bitrate %d must not be less than MinBitrate %d", c.Bitrate, c.MinBitrate) //nolint:staticcheck // it begins with a field
 	case c.MaxViewers < 0:
 		return fmt.Errorf("MaxViewers must be positive, not %d", c.MaxViewers)
 	case c.Codec != VP8 && c.Codec != VP9 && c.Codec != H264:
@@ -275,6 +280,12 @@ type Status struct {
 	// PicturesPerSecond and BitsPerSecond are averages of the last seconds.
 	PicturesPerSecond float64 `json:"picturesPerSecond"`
 	BitsPerSecond     int     `json:"bitsPerSecond"`
+	// Pictures and Bytes are what was encoded since the start.
+	Pictures uint64 `json:"pictures"`
+	Bytes    uint64 `json:"bytes"`
+	// Failures is the number of failures of the capture and the encoder since the start, after
+	// which both were started again.
+	Failures uint64 `json:"failures"`
 	// Target is the target of the encoder, in bits per second.
 	Target int `json:"targetBitsPerSecond"`
 }
@@ -292,6 +303,8 @@ func (s *Streamer) Status() Status {
 	st.ProcessID = s.process
 	s.mu.Unlock()
 	st.PicturesPerSecond, st.BitsPerSecond = s.meter.rates(time.Now())
+	st.Pictures, st.Bytes = s.meter.totals()
+	st.Failures = s.failures.Load()
 	return st
 }
 

@@ -52,43 +52,40 @@ func (d *Diagnosis) judgeFailure(v *ViewerPath) (verdict, remedy string) {
 	viewer := "A viewer at " + cmp.Or(v.Remote, "an unknown address")
 	switch {
 	case v.Heard == 0 && v.Offered == 0:
-		return viewer + " told no address of its own, and no packet of it arrived: its browser does not use WebRTC.",
-			"Check whether a policy or an extension of that browser forbids WebRTC, or use a page that shows the pictures over its WebSocket."
+		return viewer + " offered no address, and no packet from it arrived: its browser does not use WebRTC.",
+			"Check whether a policy or an extension of the browser blocks WebRTC, or use a page that shows the video over a WebSocket."
 	case v.Heard == 0:
-		return viewer + " is not connected: no packet of it arrived, " + d.doors() + ".", d.openDoors()
+		return viewer + " is not connected: no packet from it arrived" + d.openPorts() + ".", d.waysIn()
 	case v.Answered == 0:
-		return viewer + " is not connected: its packets arrive here, but it answers none of ours.",
-			"Let UDP packets out of this machine" + d.fromPort() + ", or use a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)."
+		return viewer + " is not connected: its packets arrive, but it does not answer the server's packets.",
+			"Allow outgoing UDP packets" + d.fromPort() + ", or use a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)."
 	case v.Local == "":
-		return viewer + " is not connected: packets arrive both ways, but no way was agreed on.",
-			"Reload the page. If that does not help, its browser's chrome://webrtc-internals or about:webrtc tells more."
+		return viewer + " is not connected: packets arrive in both directions, but no path was selected.",
+			"Reload the page. If that does not help, see chrome://webrtc-internals or about:webrtc in its browser."
 	}
-	return fmt.Sprintf("%s was connected from %s to %s, but that connection ended or could not be encrypted.", viewer, v.Far, v.Local),
-		"Reload the page. If it happens again, something on the way drops or alters packets after a while: use another way (TCP, or a TURN server)."
+	return fmt.Sprintf("%s was connected from %s to %s, but the connection ended or could not be encrypted.", viewer, v.Far, v.Local),
+		"Reload the page. If it happens again, the network drops or alters packets: use TCP or a TURN server."
 }
 
-// doors lists the ports at which this program waits for packets of viewers.
-func (d *Diagnosis) doors() string {
+// openPorts lists the ports that accept packets of viewers, as the end of a sentence.
+func (d *Diagnosis) openPorts() string {
 	var all []string
 	switch {
 	case d.UDP.Open && d.UDP.Range != "":
-		all = append(all, "neither at the UDP ports "+d.UDP.Range)
+		all = append(all, "the UDP ports "+d.UDP.Range)
 	case d.UDP.Open:
-		all = append(all, fmt.Sprintf("neither at UDP port %d", d.UDP.Port))
+		all = append(all, fmt.Sprintf("UDP port %d", d.UDP.Port))
 	}
 	switch {
 	case d.TCP.Port != 0:
-		all = append(all, fmt.Sprintf("at TCP port %d", d.TCP.Port))
+		all = append(all, fmt.Sprintf("TCP port %d", d.TCP.Port))
 	case d.TCP.Shared:
-		all = append(all, "at the TCP port of "+d.Request.Host)
+		all = append(all, "the TCP port of "+d.Request.Host)
 	}
-	switch len(all) {
-	case 0:
-		return "because no port is open for it"
-	case 1:
-		return strings.TrimPrefix(all[0], "neither ")
+	if len(all) == 0 {
+		return ", because no port is open for it"
 	}
-	return strings.Join(all, " nor ")
+	return " at " + strings.Join(all, " or ")
 }
 
 func (d *Diagnosis) fromPort() string {
@@ -98,21 +95,22 @@ func (d *Diagnosis) fromPort() string {
 	return fmt.Sprintf(" (from port %d)", d.UDP.Port)
 }
 
-func (d *Diagnosis) openDoors() string {
-	const turn = "have both sides meet at a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)"
+// waysIn returns what can make viewers connect, as one sentence.
+func (d *Diagnosis) waysIn() string {
+	const turn = "use a TURN server (--ice-server turn:HOST:PORT,USER,CREDENTIAL)"
 	var ways []string
 	if port := d.ports(); d.UDP.Open {
 		ways = append(ways,
-			fmt.Sprintf("let UDP port %[1]s in (docker run -p %[1]s:%[1]s/udp; a firewall's rule)", port),
-			"tell viewers the address under which this machine is known outside (--announce-ip ADDRESS)")
+			fmt.Sprintf("allow UDP port %[1]s (docker run -p %[1]s:%[1]s/udp; a firewall rule)", port),
+			"announce the public address of this machine (--announce-ip ADDRESS)")
 	} else {
-		ways = append(ways, "give media a UDP port (--media-udp-port)")
+		ways = append(ways, "open a UDP port for media (--media-udp-port)")
 	}
 	if !d.TCP.Shared {
-		ways = append(ways, "open the page at this server's own port instead of through an HTTP proxy, or publish that port beside the proxy (--media-tcp-port)")
+		ways = append(ways, "open the page at this server's own port instead of through an HTTP proxy, or publish a TCP port that bypasses the proxy (--media-tcp-port)")
 	}
 	if d.relays() {
-		ways = append(ways, "see that the TURN server relays")
+		ways = append(ways, "check that the TURN server relays packets")
 	} else {
 		ways = append(ways, turn)
 	}
@@ -135,7 +133,7 @@ func (d *Diagnosis) relays() bool {
 func (d *Diagnosis) slowRemedy(connected []ViewerPath) string {
 	for _, v := range connected {
 		if v.Transport == TransportWebSocket {
-			return "Over a WebSocket pictures come late when the line is slow. " + d.openDoors()
+			return "Over a WebSocket, video is delayed when the connection is slow. " + d.waysIn()
 		}
 	}
 	return ""
@@ -154,7 +152,7 @@ func ways(viewers []ViewerPath) string {
 		case v.Transport == TransportWebSocket:
 			name = "over a WebSocket"
 		case v.Far == "":
-			name = "somehow"
+			name = "on an unknown path"
 		}
 		if count[name]++; count[name] == 1 {
 			names = append(names, name)
@@ -170,21 +168,21 @@ func (d *Diagnosis) judgeProspects() (verdict, remedy string) {
 	for _, s := range d.Servers {
 		if s.Tried && !s.Answered {
 			return fmt.Sprintf("No viewer is connected, and %s does not answer: %s.", s.URL, s.Problem),
-				"Check whether that server runs and UDP packets may leave this machine, or name another one (--ice-server)."
+				"Check that the server runs and that UDP packets can leave this machine, or configure another server (--ice-server)."
 		}
 	}
 	switch {
-	case len(d.Told) == 0 && d.relays():
-		return "No viewer is connected; viewers can come only through the TURN server.", ""
-	case len(d.Told) == 0:
-		return "Nobody can watch: there is no address to tell viewers, because the UDP port is not open (" + d.UDP.Problem +
-			"), and the TCP port does not accept viewers (" + d.TCP.Problem + ").", d.openDoors()
+	case len(d.Announced) == 0 && d.relays():
+		return "No viewer is connected; viewers can connect only through the TURN server.", ""
+	case len(d.Announced) == 0:
+		return "No viewer can connect: there is no address for viewers, because the UDP port is not open (" + d.UDP.Problem +
+			"), and the TCP port does not accept viewers (" + d.TCP.Problem + ").", d.waysIn()
 	case len(d.Request.Proxies) > 0 && !d.TCP.Shared && !d.relays():
-		return fmt.Sprintf("No viewer is connected; the request came through an HTTP proxy (%s), which passes no media, so that viewers need UDP port %s.",
+		return fmt.Sprintf("No viewer is connected; the request came through an HTTP proxy (%s), which does not forward media, so viewers need UDP port %s.",
 				strings.Join(d.Request.Proxies, ", "), d.ports()),
-			"If viewers do not connect: " + d.openDoors()
+			"If viewers do not connect: " + d.waysIn()
 	case !d.UDP.Open:
-		return "No viewer is connected; viewers can come by TCP only, because the UDP port is not open (" + d.UDP.Problem + ").", ""
+		return "No viewer is connected; viewers can connect by TCP only, because the UDP port is not open (" + d.UDP.Problem + ").", ""
 	}
-	return "No viewer is connected; no problem was found here. Viewers try " + strings.Join(d.Told, ", ") + ".", ""
+	return "No viewer is connected; no problem was found on the server. Viewers try " + strings.Join(d.Announced, ", ") + ".", ""
 }

@@ -49,14 +49,17 @@ type ViewerOptions struct {
 
 	// Owner identifies the user of the viewer, such as the id of a token. One owner may
 	// have half of Config.MaxViewers. All owners together leave an eighth of it free.
-	// Empty: the program, which may use all of it.
+	// Empty: the program, which may use all of it. The name in Host is resolved for viewers
+	// without an owner only.
 	Owner string
 
 	// Until ends the viewer when the context is done. Nil: no context ends the viewer.
 	Until context.Context //nolint:containedctx // ends with the owner's permission to watch
 }
 
-func (o ViewerOptions) network() network.Options { return network.Options{Host: o.Host, TCP: o.TCP} }
+func (o ViewerOptions) network() network.Options {
+	return network.Options{Host: o.Host, TCP: o.TCP, NoLookup: o.Owner != ""}
+}
 
 // ViewerInfo describes a viewer.
 type ViewerInfo struct {

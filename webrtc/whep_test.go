@@ -85,7 +85,7 @@ func TestWHEP(t *testing.T) {
 		_ = resp.Body.Close()
 		return resp
 	}
-	if r := ask(http.MethodDelete, place, "", ""); r.StatusCode != 200 { //nolint:bodyclose // ask does
+	if r := ask(http.MethodDelete, place, "", ""); r.StatusCode != 200 {
 		t.Errorf("DELETE %s: %s", place, r.Status)
 	}
 	until(t, "the player is gone", func() bool { return len(s.Viewers()) == 0 })
@@ -100,7 +100,7 @@ func TestWHEP(t *testing.T) {
 		{http.MethodPost, "/whep", "application/sdp", "nonsense", 400},
 		{http.MethodPost, "/whep", "application/sdp", "v=0\r\n" + strings.Repeat("a=x\r\n", 20_000), 400},
 	} {
-		if r := ask(tt.method, tt.path, tt.kind, tt.body); r.StatusCode != tt.status { //nolint:bodyclose // ask does
+		if r := ask(tt.method, tt.path, tt.kind, tt.body); r.StatusCode != tt.status {
 			t.Errorf("%s %s %.20q: %s, want %d", tt.method, tt.path, tt.body, r.Status, tt.status)
 		}
 	}

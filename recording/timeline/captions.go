@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/activity"
 )
 
 const (
@@ -53,6 +54,20 @@ func captions(entries iter.Seq2[Entry, error], end Milliseconds) ([]cue, error) 
 	}
 	setEnds(list)
 	return layOut(list, end), nil
+}
+
+// joinGestures joins the actions of sorted entries. An entry whose action became part of
+// another one has no action afterwards.
+func joinGestures(sorted []Entry) []Entry {
+	list := make([]activity.Event, len(sorted))
+	for i, e := range sorted {
+		list[i] = activity.Event{At: e.At.Duration(), Action: e.Action}
+	}
+	activity.Join(list)
+	for i := range sorted {
+		sorted[i].Action = list[i].Action
+	}
+	return sorted
 }
 
 // caption returns the caption of an entry, if it has one.

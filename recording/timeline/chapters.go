@@ -57,8 +57,9 @@ func chapters(entries iter.Seq2[Entry, error], end Milliseconds) ([]Chapter, err
 		switch e.Type {
 		case TypeStarted, TypeMarker, desktop.EventWindowFocused, desktop.EventWindowRenamed:
 			return true
+		default:
+			return false
 		}
-		return false
 	})
 	if err != nil {
 		return nil, err

@@ -60,15 +60,16 @@ type Entry struct {
 	Time time.Time         `json:"time"` // the same moment by the wall clock
 	Type desktop.EventType `json:"type"` // a type of package desktop or of this package, or Event.Type
 
-	Action    *desktop.Action   `json:"action,omitempty"`
-	Window    *desktop.Window   `json:"window,omitempty"`
-	Selection desktop.Selection `json:"selection,omitempty"`
-	Control   *desktop.Control  `json:"control,omitempty"`
-	Size      *desktop.Size     `json:"size,omitempty"`
-	Failure   *Failure          `json:"failure,omitempty"`
-	Dropped   uint64            `json:"missed,omitempty"` // of a gap: the number of entries that were left out
-	Windows   []desktop.Window  `json:"windows,omitempty"`
-	Marker    *Marker           `json:"marker,omitempty"`
+	Action    *desktop.Action       `json:"action,omitempty"`
+	Window    *desktop.Window       `json:"window,omitempty"`
+	Selection desktop.Selection     `json:"selection,omitempty"`
+	Control   *desktop.Control      `json:"control,omitempty"`
+	Size      *desktop.Size         `json:"size,omitempty"`
+	Failure   *Failure              `json:"failure,omitempty"`
+	Dropped   uint64                `json:"missed,omitempty"` // of a gap: the number of entries that were left out
+	Windows   []desktop.Window      `json:"windows,omitempty"`
+	Browser   *desktop.BrowserEvent `json:"browser,omitempty"`
+	Marker    *Marker               `json:"marker,omitempty"`
 
 	// Title and Data are the members of an Event.
 	Title string          `json:"title,omitempty"`
@@ -124,7 +125,7 @@ var (
 	// programTypes are the types of entries that programs of the desktop can cause.
 	programTypes = []desktop.EventType{
 		desktop.EventWindowOpened, desktop.EventWindowClosed, desktop.EventWindowFocused, desktop.EventWindowRenamed,
-		desktop.EventClipboardChanged, desktop.EventResized,
+		desktop.EventClipboardChanged, desktop.EventResized, desktop.EventBrowser,
 	}
 	// reservedTypes are the types that an Event cannot have.
 	reservedTypes = append([]desktop.EventType{
@@ -173,7 +174,7 @@ func checkText(field, text string, most int) error {
 func entryOf(e desktop.Event) Entry {
 	entry := Entry{
 		Time: e.Time, Type: e.Type, Action: e.Action, Window: e.Window, Selection: e.Selection,
-		Control: e.Control, Size: e.Size, Dropped: e.Dropped,
+		Control: e.Control, Size: e.Size, Browser: e.Browser, Dropped: e.Dropped,
 	}
 	if e.Failure != nil {
 		entry.Failure = &Failure{e.Failure.Code, e.Failure.Message}

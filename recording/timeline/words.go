@@ -1,7 +1,9 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -159,9 +161,13 @@ func (s *scene) describe(e Entry) string {
 		}
 	case desktop.EventControl:
 		if e.Control == nil || e.Control.Holder == nil {
-			return "Nobody has control"
+			return "No one is in control"
 		}
-		return s.actor(*e.Control.Holder) + " has control"
+		return s.actor(*e.Control.Holder) + " is in control"
+	case desktop.EventBrowser:
+		if e.Browser != nil {
+			return describeBrowser(*e.Browser)
+		}
 	case desktop.EventFailed:
 		if e.Failure != nil {
 			return "Failure: " + plain(e.Failure.Message)
@@ -172,10 +178,25 @@ func (s *scene) describe(e Entry) string {
 	return ""
 }
 
+// describeBrowser names what happened in a browser. It returns "" for its start and end, which
+// are visible.
+func describeBrowser(e desktop.BrowserEvent) string {
+	switch e.Kind {
+	case desktop.BrowserNavigated:
+		return "Page: " + plain(cmp.Or(e.Title, e.URL))
+	case desktop.BrowserDialog:
+		return "Dialog " + plain(e.State) + ": " + plain(e.Message)
+	case desktop.BrowserDownload:
+		return "Download " + plain(e.State) + ": " + plain(path.Base(cmp.Or(e.Path, e.URL)))
+	case desktop.BrowserStarted, desktop.BrowserEnded:
+	}
+	return ""
+}
+
 // describeAction names an action and its actor.
 func (s *scene) describeAction(a desktop.Action) string {
 	text := s.by(a.Actor, s.action(a))
-	if a.Name == desktop.ActionType && a.Actor.Kind == desktop.ActorViewer {
+	if a.Name == desktop.ActionType && a.Actor.Kind == desktop.ActorViewer && a.Secret == "" {
 		text = s.actor(a.Actor) + " typed " + characters(a.Length, "") + s.inFocus()
 	}
 	if text != "" && a.Error != "" {
@@ -227,6 +248,9 @@ func (s *scene) action(a desktop.Action) string {
 	case desktop.ActionClick, desktop.ActionButtonDown, desktop.ActionButtonUp, desktop.ActionDrag, desktop.ActionScroll:
 		return s.pointerAction(a)
 	case desktop.ActionType:
+		if a.Secret != "" {
+			return "Type secret " + plain(a.Secret) + s.inFocus()
+		}
 		if a.Text != "" {
 			return "Type" + s.inFocus() + ": " + plain(a.Text)
 		}
@@ -241,7 +265,15 @@ func (s *scene) action(a desktop.Action) string {
 		if a.Size != nil {
 			return fmt.Sprintf("Resize the desktop to %d x %d", a.Size.Width, a.Size.Height)
 		}
-	case desktop.ActionMove, desktop.ActionKeyUp, desktop.ActionReleaseAll:
+	case desktop.ActionBrowser:
+		text := strings.TrimSpace("Browser: " + plain(a.Command) + " " + plain(a.Target))
+		if a.Secret != "" {
+			text += " with secret " + plain(a.Secret)
+		}
+		return text
+	case desktop.ActionElement:
+		return sentence(plain(words(a.Command)+" "+a.Target)) + setTo(a)
+	case desktop.ActionMove, desktop.ActionKeyUp, desktop.ActionReleaseAll, desktop.ActionExclusive:
 		return ""
 	default: // an action on a window
 	}
@@ -249,6 +281,29 @@ func (s *scene) action(a desktop.Action) string {
 		return s.windowAction(what, a)
 	}
 	return sentence(plain(strings.ReplaceAll(string(a.Name), "_", " ")))
+}
+
+// words splits a command: "set text" for "setText".
+func words(command string) string {
+	var b strings.Builder
+	for _, r := range command {
+		if unicode.IsUpper(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// setTo says which text an action gave to an element.
+func setTo(a desktop.Action) string {
+	switch {
+	case a.Text != "":
+		return " to " + plain(a.Text)
+	case a.Length > 0:
+		return " to " + characters(a.Length, "hidden ")
+	}
+	return ""
 }
 
 func sentence(text string) string {

@@ -46,6 +46,9 @@ func TestDescribeActions(t *testing.T) {
 		{desktop.Action{Name: desktop.ActionSetClipboard}, "Set the clipboard"},
 		{desktop.Action{Name: desktop.ActionResize}, "Resize"},
 		{desktop.Action{Name: desktop.ActionResize, Size: &desktop.Size{Width: 8, Height: 6}}, "Resize the desktop to 8 x 6"},
+		{desktop.Action{Name: desktop.ActionElement, Command: "click", Target: `button "Save"`}, `Click button "Save"`},
+		{desktop.Action{Name: desktop.ActionElement, Command: "setText", Target: "entry", Text: "hi", Length: 2}, "Set text entry to hi"},
+		{desktop.Action{Name: desktop.ActionElement, Command: "setText", Target: "password text", Length: 1}, "Set text password text to 1 hidden character"},
 		{desktop.Action{Name: desktop.ActionMove, At: point(1, 1)}, ""},
 		{desktop.Action{Name: desktop.ActionKeyUp, Keys: "a", Error: "timeout"}, ""},
 		{desktop.Action{Name: desktop.ActionReleaseAll}, ""},
@@ -67,8 +70,8 @@ func TestDescribeEntries(t *testing.T) {
 	agent := &desktop.Actor{Kind: desktop.ActorAgent, Name: "claude"}
 	for want, e := range map[string]Entry{
 		"Signed in":                   {Type: TypeMarker, Marker: &Marker{Title: "Signed in"}},
-		"Nobody has control":          {Type: desktop.EventControl, Control: &desktop.Control{}},
-		"agent claude has control":    {Type: desktop.EventControl, Control: &desktop.Control{Holder: agent}},
+		"No one is in control":        {Type: desktop.EventControl, Control: &desktop.Control{}},
+		"agent claude is in control":  {Type: desktop.EventControl, Control: &desktop.Control{Holder: agent}},
 		"Failure: Xvfb was killed":    {Type: desktop.EventFailed, Failure: &Failure{"xserver_exited", "Xvfb was\tkilled"}},
 		"run":                         {Type: "tool_call", Title: "run"},
 		strings.Repeat("x", 80) + "…": {Type: "tool_call", Title: strings.Repeat("x", 81)},
@@ -210,6 +213,7 @@ func TestJoinGestures(t *testing.T) {
 				text += " to " + jsonOf(t, a.To.X)
 			case desktop.ActionScroll:
 				text += " " + jsonOf(t, a.Delta.X) + "," + jsonOf(t, a.Delta.Y)
+			default:
 			}
 			got = append(got, text)
 		}

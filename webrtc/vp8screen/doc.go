@@ -1,24 +1,24 @@
 // Package vp8screen encodes the picture of a computer screen as VP8 video.
 //
-// It is made for what screens show: text, flat areas, long times without a change, and
-// regions that scroll. What did not change is skipped. What scrolled is copied by a motion
-// vector. What was shown before, such as the window below a menu, is taken from a stored
-// frame. Only the rest is coded: coarsely if the bit rate demands it, and almost without
-// loss as soon as it has not changed for a moment.
+// It is made for screen content: text, flat areas, long times without a change, and regions
+// that scroll. Unchanged macroblocks are skipped. Scrolled regions are copied with motion
+// vectors. Content that was visible before, such as the window below a menu, is predicted from
+// a stored frame. Only the rest is coded: coarsely if the bit rate demands it. Macroblocks that
+// have not changed for a moment are refined until they are almost lossless.
 //
 // # Usage
 //
 // A [Frame] holds the screen in the colours of VP8. [Frame.SetBGRX] copies the rectangles
 // that the screen reports as damaged, and marks the macroblocks that differ in a [Dirty] map.
-// A [ScrollFinder] compares the frame with the one before and finds what moved.
+// A [ScrollFinder] compares the frame with the one before and finds the regions that moved.
 // [Encoder.Encode] makes a frame of VP8 from these, which is the payload of RTP packets
 // (RFC 7741) or of an IVF file. See the example.
 //
 // The first frame is a key frame, and so is each with EncodeOptions.Key. The decoder must get
 // every frame in order, or ask for a key frame.
 //
-// A frame without a change has about two hundred bytes. Sending one now and then keeps
-// viewers from taking silence for a fault.
+// A frame without a change has about two hundred bytes. Sending one regularly shows viewers
+// that the stream is alive.
 //
 // # Lifetime
 //
@@ -34,8 +34,8 @@
 // # Errors
 //
 // [ErrSize] is returned for sizes that VP8 does not have, and for frames and maps whose size
-// is not the encoder's. [ErrConfig] is returned for settings that are out of range. Wrong maps
-// and vectors are not errors: a macroblock that is not marked keeps its old content until it
+// is not the encoder's. [ErrConfig] is returned for settings that are out of range. Encode
+// does not detect wrong maps and vectors: an unmarked macroblock keeps its old content until it
 // is marked, and a wrong vector costs bits.
 //
 // # Requirements

@@ -29,12 +29,12 @@ func (h *frameHeader) write(w *boolWriter, probs *tokenProbs) {
 	if h.key {
 		w.literal(1, 1) // keep the probabilities
 	} else {
-		w.literal(0, 2)                              // golden and altref frame stay,
-		w.literal(uint32(b2u(h.keep[refGolden])), 2) // or become what is the last one before this
+		w.literal(0, 2)                              // golden and altref frames stay,
+		w.literal(uint32(b2u(h.keep[refGolden])), 2) // or become the last frame before this one
 		w.literal(uint32(b2u(h.keep[refAlt])), 2)
 		w.literal(0, 2) // sign biases
 		w.literal(1, 1) // keep the probabilities
-		w.literal(1, 1) // this is the last frame now
+		w.literal(1, 1) // this frame becomes the last frame
 	}
 	h.tokens.adapt(w, probs)
 	w.literal(1, 1) // macroblocks without coefficients are skipped

@@ -172,7 +172,7 @@ func (w *worker) chooseVector() (v vector, cost int) {
 	return v, cost
 }
 
-// strangerPart is by which factor a macroblock outside of moved regions must be closer to its
+// strangerPart is the factor by which a macroblock outside of moved regions must be closer to its
 // prediction to be copied without coefficients.
 const strangerPart = 4
 

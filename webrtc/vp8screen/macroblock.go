@@ -162,7 +162,7 @@ func sumOf(c *[16]int32) int32 {
 	return (sum<<3 + 7) >> 4
 }
 
-// codeChroma does the same for chroma.
+// codeChroma is like codeLuma, for chroma.
 func (w *worker) codeChroma() bool {
 	stride := w.e.next.UVStride
 	u := w.codeBlocks(w.src.U[w.uv:], w.e.next.U[w.uv:], stride, blockU, 4, &w.q.chroma)
@@ -170,7 +170,7 @@ func (w *worker) codeChroma() bool {
 	return u || v
 }
 
-// codeBlocks does the same for 16 or 4 blocks with their own first coefficients.
+// codeBlocks is like codeLuma, for 16 or 4 blocks with their own first coefficients.
 func (w *worker) codeBlocks(src, dst []byte, stride, first, count int, steps *stepPair) bool {
 	var any uint32
 	shift := 1 + count>>4

@@ -103,8 +103,8 @@ func textIndex(q, least int) int {
 	return max(least, int(at+float64(q-give)*(none-at)/(none-give)))
 }
 
-// looksLikeText reports whether many adjacent samples are equal, as in what programs draw and
-// unlike in photographs.
+// looksLikeText reports whether many adjacent samples are equal. That is so where programs
+// draw, and not in photographs.
 func (w *worker) looksLikeText() bool {
 	const low, high = 0x007f7f7f7f7f7f7f, 0x0080808080808080
 	equal := 0

@@ -77,7 +77,7 @@ func (r *refinement) choose(work []byte, now time.Duration, limit int) (n int) {
 		n++
 	}
 	if n < limit {
-		// All were looked at.
+		// All macroblocks were checked.
 		r.oldest = oldest
 	}
 	return n

@@ -12,8 +12,8 @@ import (
 // hashes narrow strips of rows and finds vertical motion, which is the most common. The
 // second one finds patches that moved in any direction, if the first one left enough
 // unexplained. Distances of the last frame are tried before both. Every changed macroblock
-// is then compared with the pixels that should have moved there. Regions consist of equal
-// ones only.
+// is then compared with the pixels that should have moved there. Regions consist only of
+// macroblocks that are equal.
 //
 // Where the picture often changed without motion, as video does, the searches run less often.
 type ScrollFinder struct {
@@ -34,7 +34,7 @@ type ScrollFinder struct {
 type shift struct{ dx, dy int }
 
 const (
-	// maxAgain is how many shifts of the frame before are tried first.
+	// maxAgain is how many shifts of the previous frame are tried first.
 	maxAgain  = 3
 	maxShifts = maxAgain + maxVertical + maxAnchors
 
@@ -51,7 +51,7 @@ const (
 	retryEvery = 16
 )
 
-// Find returns the regions of cur that have moved since prev, the frame before. dirty marks
+// Find returns the regions of cur that have moved since prev, the previous frame. dirty marks
 // the macroblocks that differ. Both frames and the map must have the same size.
 //
 // Most of the changed macroblocks in a region are equal to what moved there. A region extends
@@ -196,7 +196,7 @@ func equalBlock(a, b []byte, stride int) (equal, flat bool) {
 type Motion struct {
 	// Rect is where the region is now, in luma pixels.
 	Rect image.Rectangle
-	// DX and DY are how far it moved: what is at p now was at p - (DX, DY) in
-	// the frame before.
+	// DX and DY are how far it moved: the pixel at p was at p - (DX, DY) in the previous
+	// frame.
 	DX, DY int
 }

@@ -8,14 +8,14 @@ const (
 	anchorRows  = 10
 
 	// anchorTable is the size of the table of marks, which is filled by half at most.
-	// anchorShifts is the same for distances.
+	// anchorShifts is the size of the table of distances.
 	anchorTable  = 1 << 13
 	anchorShifts = 1 << 11
 
-	// In the frame before, every fourth row is searched, and in the current one four
-	// consecutive rows of every sixteen. For any distance, a quarter of the latter were
-	// searched before. Which four rows differs between macroblocks, because lines of text
-	// have a period as well.
+	// Every fourth row of the previous frame is searched, and four consecutive rows of every
+	// sixteen in the current frame. For any distance, a quarter of these rows correspond to
+	// searched rows of the previous frame. The choice of the four rows differs between
+	// macroblocks, because lines of text are periodic too.
 	anchorStep = 4
 
 	// One of 16 patches of a small area is a mark. Large areas have fewer.
@@ -83,8 +83,8 @@ func (s *anchorSearch) find(shifts []shift, prev, cur *Frame, f *ScrollFinder) [
 	return shifts
 }
 
-// scan calls mark with the marks in the searched macroblocks. If now is true, it leaves out
-// explained ones.
+// scan calls mark with the marks in the searched macroblocks. If now is true, it skips explained
+// macroblocks.
 func (s *anchorSearch) scan(p *Frame, f *ScrollFinder, bits uint, now bool, mark func(key uint64, at, stride int)) {
 	for row := range f.rows {
 		first, end, step := 0, mbSize, anchorStep
@@ -138,7 +138,7 @@ func (s *anchorSearch) entry(key uint64) *anchorEntry {
 	}
 }
 
-// insert adds a mark of the frame before.
+// insert adds a mark of the previous frame.
 func (s *anchorSearch) insert(key uint64, at, _ int) {
 	e := s.entry(key)
 	switch {

@@ -4,10 +4,10 @@ import "image"
 
 const (
 	maxRegions = 32
-	// regionGap is how many macroblocks may lie between two of one region: empty lines do
+	// regionGap is how many macroblocks may lie between two of one region. Empty lines do
 	// not change when they move.
 	regionGap = 2
-	// regionSplits is how often a region is cut in two to leave out what did not move.
+	// regionSplits is how often a region is cut in two to exclude macroblocks that did not move.
 	regionSplits = 4
 )
 

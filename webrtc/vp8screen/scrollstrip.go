@@ -27,7 +27,7 @@ const (
 )
 
 // stripSearch finds vertical motion. It looks up windows of a few rows, in strips of a few
-// columns, in the frame before. Each window that it finds votes for the distance. Single rows
+// columns, in the previous frame. Each window that it finds votes for the distance. Single rows
 // would repeat too often.
 type stripSearch struct {
 	height    int
@@ -151,7 +151,7 @@ func (s *stripSearch) strip(prev, cur *Frame, x, y0, y1 int) {
 	}
 }
 
-// insert adds a window of the frame before.
+// insert adds a window of the previous frame.
 func (s *stripSearch) insert(key uint64, row int32) {
 	e := s.entry(key)
 	if e.round != s.round {

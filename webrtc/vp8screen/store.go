@@ -30,7 +30,7 @@ type store struct {
 	changed time.Duration // the last small or large change
 }
 
-// plan decides what to store before a frame in which so many macroblocks get new content.
+// plan decides which frames to store before a frame with a number of new macroblocks.
 func (s *store) plan(fresh, all int, now time.Duration) {
 	s.keep = [refs]bool{}
 	if fresh*mediumPart < all {

@@ -29,8 +29,8 @@ const (
 
 // A token is one symbol of a block, stored until the probabilities of the frame are known. It
 // has the amount above the token's least value in the lowest 11 bits, then the sign, the
-// token (4 bits), the context (7 bits), and a flag that the end is ruled out because the
-// token before was a zero.
+// token (4 bits), the context (7 bits), and a flag that excludes the end of the block because
+// the previous token was a zero.
 type token uint32
 
 const (

@@ -196,7 +196,7 @@ func TestRange(t *testing.T) {
 	if !errors.Is(err, ErrNoPort) || !strings.Contains(err.Error(), "65535-65535") {
 		t.Errorf("a second link: %v, want ErrNoPort", err)
 	}
-	if r := n.Inspect(t.Context(), Options{}); !errors.Is(r.UDPErr, ErrNoPort) || r.UDPPort != 0 || len(r.Told) != 0 {
+	if r := n.Inspect(t.Context(), Options{}); !errors.Is(r.UDPErr, ErrNoPort) || r.UDPPort != 0 || len(r.Announced) != 0 {
 		t.Errorf("Inspect = %+v, want ErrNoPort and no port", r)
 	}
 	if err := first.Close(); err != nil {

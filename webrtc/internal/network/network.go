@@ -40,6 +40,9 @@ type Config struct {
 
 	// Listen opens a UDP port. Nil: net.ListenUDP.
 	Listen func(netip.AddrPort) (UDPConn, error)
+
+	// Resolve returns the addresses of a name. Nil: the default resolver's.
+	Resolve func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // UDPConn is a UDP socket, such as a *net.UDPConn.
@@ -109,6 +112,9 @@ func Open(cfg Config) (*Network, error) {
 	if cfg.Listen == nil {
 		cfg.Listen = listenUDP
 	}
+	if cfg.Resolve == nil {
+		cfg.Resolve = net.DefaultResolver.LookupNetIP
+	}
 	n := &Network{cfg: cfg, next: cfg.PortMin}
 	n.announce, _ = cfg.announce()
 	if cfg.UDPPort < 0 {
@@ -166,6 +172,10 @@ func (n *Network) Close() error {
 type Options struct {
 	Host string // the Host header, or empty
 	TCP  bool   // a listener of Config.TCP accepted its connection
+
+	// NoLookup means that the name in Host is not resolved: the addresses would show the viewer
+	// what the name server of this machine knows.
+	NoLookup bool
 }
 
 // Link is how one viewer reaches this program.
@@ -174,6 +184,7 @@ type Link struct {
 	udp     *udpPort // nil: none
 	own     bool     // udp belongs to this viewer alone
 	target  target
+	lookups bool // the name of target is resolved
 	tcp     bool // connections to the target reach Config.TCP
 	senders senders
 }
@@ -192,7 +203,7 @@ func (n *Network) Link(o Options) (*Link, error) {
 }
 
 func (n *Network) newLink(o Options) *Link {
-	return &Link{n: n, udp: n.udp, target: parseTarget(o.Host), tcp: n.cfg.TCP != nil && (o.TCP || n.cfg.TCPPort != 0)}
+	return &Link{n: n, udp: n.udp, target: parseTarget(o.Host), lookups: !o.NoLookup, tcp: n.cfg.TCP != nil && (o.TCP || n.cfg.TCPPort != 0)}
 }
 
 // openInRange opens the next free port of the range. The port that was closed last comes
@@ -282,8 +293,8 @@ type Report struct {
 	UDPAddresses []netip.Addr // addresses on which the port is open
 	UDPErr       error        // why no port of the range could be opened
 
-	Servers []Reply  // of the configured servers
-	Told    []string // addresses that are sent to the viewer, such as "udp 192.0.2.1:59050"
+	Servers   []Reply  // of the configured servers
+	Announced []string // addresses that are sent to the viewer, such as "udp 192.0.2.1:59050"
 }
 
 // Inspect finds out how a viewer can reach this program. It resolves the host and then asks
@@ -294,7 +305,7 @@ func (n *Network) Inspect(ctx context.Context, o Options) Report {
 		l = n.newLink(o)
 	}
 	defer func() { _ = l.Close() }() // no viewer used it
-	l.target = l.target.resolved(ctx)
+	l.target = l.resolved(ctx)
 	r := Report{Host: l.target.Host, Addresses: l.target.IPs, ResolveErr: l.target.Err, UDPErr: err, Servers: l.askServers(ctx)}
 	reach := l.reach()
 	r.UDPPort, r.UDPAddresses = reach.UDP, reach.Own
@@ -304,7 +315,7 @@ func (n *Network) Inspect(ctx context.Context, o Options) Report {
 		}
 	}
 	for _, a := range unique(reach.udp(), reach.reflexive(), reach.tcp(), reach.names()) {
-		r.Told = append(r.Told, a.String())
+		r.Announced = append(r.Announced, a.String())
 	}
 	return r
 }

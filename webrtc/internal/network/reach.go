@@ -145,14 +145,15 @@ const (
 )
 
 // resolved returns the target with the addresses to which this machine resolves its name.
-// The viewer may resolve it to others.
-func (t target) resolved(ctx context.Context) target {
-	if t.Host == "" || len(t.IPs) > 0 {
+// The viewer may resolve it to others. With Options.NoLookup, it returns the target unchanged.
+func (l *Link) resolved(ctx context.Context) target {
+	t := l.target
+	if t.Host == "" || len(t.IPs) > 0 || !l.lookups {
 		return t
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", t.Host)
+	ips, err := l.n.cfg.Resolve(ctx, "ip", t.Host)
 	if err != nil {
 		t.Err = err
 		return t
@@ -279,7 +280,7 @@ func (l *Link) reach() reach {
 // concurrently. Both channels receive one value.
 func (l *Link) lookup(ctx context.Context, work *sync.WaitGroup) (<-chan target, <-chan []netip.AddrPort) {
 	resolved, reflexive := make(chan target, 1), make(chan []netip.AddrPort, 1)
-	work.Go(func() { resolved <- l.target.resolved(ctx) })
+	work.Go(func() { resolved <- l.resolved(ctx) })
 	work.Go(func() {
 		var all []netip.AddrPort
 		for _, a := range l.askServers(ctx) {

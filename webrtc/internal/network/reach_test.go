@@ -1,9 +1,11 @@
 package network
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,12 +52,36 @@ func TestParseTarget(t *testing.T) {
 
 func TestResolveTarget(t *testing.T) {
 	t.Parallel()
-	r := parseTarget("name-that-is-not-there.invalid:1").resolved(t.Context())
+	n := open(t, Config{UDPPort: -1})
+	r := n.newLink(Options{Host: "name-that-is-not-there.invalid:1"}).resolved(t.Context())
 	if r.Err == nil || len(r.IPs) > 0 || !r.named() {
 		t.Errorf("resolved to %+v; want an error and the name", r)
 	}
-	if r := parseTarget("192.0.2.1:1").resolved(t.Context()); r.Err != nil || len(r.IPs) != 1 {
+	if r := n.newLink(Options{Host: "192.0.2.1:1"}).resolved(t.Context()); r.Err != nil || len(r.IPs) != 1 {
 		t.Errorf("an address is resolved to %+v", r)
+	}
+}
+
+// TestNoLookup: with NoLookup no name is resolved, for candidates and for Inspect.
+func TestNoLookup(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	n := open(t, Config{Resolve: func(context.Context, string, string) ([]netip.Addr, error) {
+		asked.Add(1)
+		return ips("192.0.2.9"), nil
+	}})
+	for noLookup, want := range map[bool]int32{true: 0, false: 3} {
+		asked.Store(0)
+		o := Options{Host: "desk.example.com", NoLookup: noLookup}
+		l := n.link(t, o)
+		answered := make(chan struct{})
+		close(answered)
+		all := l.Candidates(t.Context())
+		l.Trickle(t.Context(), answered, func() bool { return false }, func(c string) { all = append(all, c) })
+		all = append(all, n.Inspect(t.Context(), o).Announced...)
+		if has := strings.Contains(strings.Join(all, " "), "192.0.2.9"); has == noLookup || asked.Load() != want {
+			t.Errorf("NoLookup %v: %d names were resolved, want %d; candidates %q", noLookup, asked.Load(), want, all)
+		}
 	}
 }
 

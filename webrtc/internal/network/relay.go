@@ -77,10 +77,26 @@ type relayPackets struct {
 func (p relayPackets) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := p.PacketConn.ReadFrom(b)
-		if err != nil || p.senders.admit(relayed(b[:n])) {
+		if err != nil || !isShortAllocation(b[:n]) && p.senders.admit(relayed(b[:n])) {
 			return n, from, err
 		}
 	}
+}
+
+// leastAllocation is the shortest lifetime of an allocation that is used. The client refreshes
+// an allocation after half of its lifetime. With a lifetime of 0 and a server that is gone, it
+// would try that without a pause and keep each attempt in memory.
+const leastAllocation = 10 * time.Second
+
+// isShortAllocation reports whether a packet of a TURN server makes an allocation with a shorter
+// lifetime (RFC 8656, section 7.3). Without that packet, the server has no address for viewers.
+func isShortAllocation(b []byte) bool {
+	const allocated = 0x0103
+	if !isSTUN(b, allocated) {
+		return false
+	}
+	v, ok := attribute(b, stun.AttrLifetime)
+	return ok && len(v) == 4 && binary.BigEndian.Uint32(v) < uint32(leastAllocation/time.Second)
 }
 
 // relayStream is a connection to a TURN server. One Read returns one packet of it.

@@ -267,8 +267,10 @@ type source struct {
 const probeRate = 200
 
 func newUDPSocket(conn UDPConn) *udpSocket {
-	s := &udpSocket{conn: newSTUNConn(conn), viewers: map[string]*udpPackets{}, sources: map[netip.AddrPort]source{},
-		probes: rate.NewLimiter(probeRate, probeRate)}
+	s := &udpSocket{
+		conn: newSTUNConn(conn), viewers: map[string]*udpPackets{}, sources: map[netip.AddrPort]source{},
+		probes: rate.NewLimiter(probeRate, probeRate),
+	}
 	s.work.Go(s.read)
 	return s
 }
