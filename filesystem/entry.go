@@ -84,7 +84,7 @@ func (f *FS) describe(op, name string, follow bool) (e Entry, err error) {
 		}
 		target, err := p.tree.Readlink(p.name)
 		if err != nil {
-			return err
+			return linkError(err)
 		}
 		if follow {
 			if info, err = p.tree.Stat(p.name); err != nil {

@@ -36,7 +36,8 @@ var (
 	ErrNotEmpty = errors.New("directory not empty")
 	// ErrIntoItself is returned by Move if one of the paths is below the other one.
 	ErrIntoItself = errors.New("moved into itself")
-	// ErrBusy is returned for a mount point and for a program that runs.
+	// ErrBusy is returned for a mount point, for a program that runs, and for a symbolic
+	// link that another program replaces meanwhile.
 	ErrBusy = errors.New("busy")
 	// ErrEndless is returned for a file of /proc or /sys that waits for events or does
 	// not end.

@@ -209,6 +209,42 @@ func TestRaces(t *testing.T) {
 	}
 }
 
+// TestExchangedLinks exchanges a link and a file continuously. Every call finds one of them, or
+// says that the link was replaced.
+func TestExchangedLinks(t *testing.T) {
+	t.Parallel()
+	f, root, _ := besideRoot(t)
+	put(t, filepath.Join(root, "file"), "inside")
+	must(t, os.Symlink("dangling", filepath.Join(root, "link")))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			must(t, unix.Renameat2(unix.AT_FDCWD, filepath.Join(root, "file"), unix.AT_FDCWD, filepath.Join(root, "link"), unix.RENAME_EXCHANGE))
+		}
+	})
+	for _, call := range []func() error{
+		func() error { _, err := f.Stat("file"); return err },
+		func() error {
+			_, err := f.Write(ctx, "file", strings.NewReader("x"), filesystem.WriteOptions{NoSync: true, Append: true})
+			return err
+		},
+	} {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				err := call()
+				e := (*filesystem.Error)(nil)
+				if errors.As(err, &e) && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) && e.Kind == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
 func unlessFound(t *testing.T, err error) error {
 	t.Helper()
 	if err == nil {

@@ -97,8 +97,8 @@ func (d folder) ownFolder(name string) (folder, error) {
 	return own, nil
 }
 
-// takeOwnership makes this user the owner of an empty directory. Root also takes a directory of a file
-// system without owners and modes.
+// takeOwnership makes this user the owner of an empty directory. Root also takes a directory of
+// a file system without owners and modes.
 func (d folder) takeOwnership() error {
 	n, err := d.self()
 	if me := unix.Geteuid(); err == nil && int(n.uid) != me {
@@ -146,9 +146,18 @@ func (d folder) readlink(name string) (string, error) {
 	b := make([]byte, maxPath)
 	n, err := unix.Readlinkat(d.fd, name, b)
 	if err != nil {
-		return "", err
+		return "", linkError(err)
 	}
 	return string(b[:n]), nil
+}
+
+// linkError returns the error for a link that could not be read. It is ErrBusy if another
+// program has put something else in the link's place.
+func linkError(err error) error {
+	if errors.Is(err, unix.EINVAL) {
+		return &Error{Reason: "replaced by another program meanwhile", Remedy: "try again", Kind: ErrBusy, Err: err}
+	}
+	return err
 }
 
 func (d folder) mkdir(name string, perm uint32) error { return unix.Mkdirat(d.fd, name, perm) }

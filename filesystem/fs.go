@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Config configures an FS. The zero Config is the whole file system, with relative paths below
@@ -42,6 +45,11 @@ type Config struct {
 type Root struct {
 	Name string // empty means the last element of Path
 	Path string // an existing directory; relative means below the working directory
+
+	// NoLinks makes Open fail with ErrOutside if an element of Path is a symbolic link, also
+	// while another program exchanges directories. It is for a Path whose directories may be
+	// replaced by programs that must not reach more than the root. It needs Linux 5.6.
+	NoLinks bool
 }
 
 func (c Config) withDefaults() Config {
@@ -150,11 +158,13 @@ func (f *FS) openRoot(r Root) error {
 	if slices.ContainsFunc(f.roots, func(other root) bool { return other.name == name }) {
 		return &Error{Path: name, Reason: "two roots have the same name", Kind: fs.ErrExist}
 	}
-	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
+	open, resolved := f.openTree, path
+	if r.NoLinks {
+		open = f.openWithoutLinks
+	} else if resolved, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	tree, err := f.openTree(resolved)
+	tree, err := open(resolved)
 	if err != nil {
 		return err
 	}
@@ -170,12 +180,41 @@ func (f *FS) openTree(top string) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Package os does not export this error.
-	_, err = t.Lstat("..")
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		f.escapes = e.Err
-	}
+	f.escapes = cmp.Or(escapeOf(t), f.escapes)
 	return t, nil
+}
+
+// openWithoutLinks is openTree for a path without symbolic links.
+func (f *FS) openWithoutLinks(top string) (tree, error) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, top, how)
+	for err == unix.EINTR || err == unix.EAGAIN {
+		fd, err = unix.Openat2(unix.AT_FDCWD, top, how)
+	}
+	switch err {
+	case nil:
+	case unix.ELOOP:
+		return nil, newError(ErrOutside, top, "a part of the path is a symbolic link", "name the directory itself")
+	default:
+		return nil, &fs.PathError{Op: "open", Path: top, Err: err}
+	}
+	defer unix.Close(fd)
+	t, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return nil, err
+	}
+	f.escapes = cmp.Or(escapeOf(t), f.escapes)
+	return t, nil
+}
+
+// escapeOf returns the error of a path that leads out of an os.Root, or nil if it cannot be
+// found. Package os does not export it.
+func escapeOf(t *os.Root) error {
+	_, err := t.Lstat("..")
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return nil
 }
 
 // findHome returns the directory of relative paths.

@@ -40,8 +40,8 @@ type Listing struct {
 // directory, ErrClosed after Close, or the error of ctx.
 //
 // Each page reads all names of the directory. It holds at most twice as many names as it may
-// have entries. A page ends before its limit if the names, paths and targets of its entries would exceed 8
-// MiB.
+// have entries. A page ends before its limit if the names, paths and targets of its entries
+// would exceed 8 MiB.
 func (f *FS) List(ctx context.Context, name string, options ListOptions) (page Listing, err error) {
 	err = f.call("list", name, f.locate, func(p place) error {
 		dir, err := openFolder(p, folderRead)

@@ -303,6 +303,36 @@ func TestStat(t *testing.T) {
 	})
 }
 
+// TestRootWithoutLinks refuses roots whose path has a symbolic link in any of its elements.
+func TestRootWithoutLinks(t *testing.T) {
+	t.Parallel()
+	dir := realTempDir(t)
+	put(t, filepath.Join(dir, "real", "top", "file"), "text")
+	must(t, os.Symlink("real", filepath.Join(dir, "link")))
+	must(t, os.Symlink("top", filepath.Join(dir, "real", "last")))
+	open := func(path string) (*filesystem.FS, error) {
+		return filesystem.Open(filesystem.Config{Roots: []filesystem.Root{{Path: filepath.Join(dir, path), NoLinks: true}}})
+	}
+	for _, path := range []string{"link/top", "real/last"} {
+		_, err := open(path)
+		wantError(t, err, filesystem.ErrOutside, "symbolic link")
+	}
+	_, err := open("real/none")
+	wantError(t, err, fs.ErrNotExist, "none")
+	_, err = open("real/top/file")
+	wantError(t, err, filesystem.ErrNotDirectory, "file")
+	f, err := open("real/top")
+	must(t, err)
+	must(t, os.Rename(filepath.Join(dir, "real", "top"), filepath.Join(dir, "real", "moved")))
+	must(t, os.Symlink("/", filepath.Join(dir, "real", "top")))
+	if e, err := f.Stat(filepath.Join(dir, "real", "top", "file")); err != nil || e.Size != 4 {
+		t.Errorf("after the directory was exchanged: %+v, %v", e, err)
+	}
+	_, err = f.Stat(filepath.Join(dir, "real", "top", "etc"))
+	wantError(t, err, fs.ErrNotExist, "etc")
+	must(t, f.Close())
+}
+
 func TestOpenAndClose(t *testing.T) {
 	t.Parallel()
 	dir := realTempDir(t)

@@ -165,3 +165,21 @@ func FuzzLocate(f *testing.F) {
 		}
 	})
 }
+
+// TestLinkError: what is read as a link and is none was replaced by another program.
+func TestLinkError(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	if err := os.WriteFile(filepath.Join(top, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := newFolder(file, top)
+	defer dir.close()
+	if _, err := dir.readlink("file"); !errors.Is(err, ErrBusy) {
+		t.Errorf("readlink of a file: %v", err)
+	}
+}

@@ -7,9 +7,9 @@ import (
 
 // tree is a file tree. Names are relative, cleaned and separated by slashes; "." is the top.
 //
-// There are two implementations. An *os.Root never lets a name lead out of it, even if another program
-// exchanges directories meanwhile. It also rejects absolute symbolic links, of which a normal
-// system has many. So the whole file system is a [wholeTree], which uses package os.
+// There are two implementations. An *os.Root never lets a name lead out of it, even if another
+// program exchanges directories meanwhile. It also rejects absolute symbolic links, of which a
+// normal system has many. So the whole file system is a [wholeTree], which uses package os.
 type tree interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	Stat(name string) (fs.FileInfo, error)

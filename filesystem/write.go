@@ -36,11 +36,11 @@ type WriteOptions struct {
 // content stays if r fails, the context ends, the disk is full or the machine fails.
 //
 // Missing directories above the file are made, and stay if the write fails. A write to a
-// symbolic link writes its target, or makes it if it does not exist. The error is ErrNotFile if the path
-// is not a regular file. Permission bits, the access control list, extended user attributes
-// and, where the system permits it, owner and group of an old file are kept. Its setuid and
-// setgid bits are dropped. Programs that have the old file open, and other names of it, keep
-// the old file.
+// symbolic link writes its target, or makes it if it does not exist. The error is ErrNotFile if
+// the path is not a regular file. Permission bits, the access control list, extended user
+// attributes and, where the system permits it, owner and group of an old file are kept. Its
+// setuid and setgid bits are dropped. Programs that have the old file open, and other names of
+// it, keep the old file.
 //
 // If the new file cannot get the name, the content is received completely, in Config.TempDir if
 // necessary, and copied over the old content. Examples are a file that is a mount point, such

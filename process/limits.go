@@ -52,8 +52,12 @@ func (l Limits) check() (Limits, error) {
 		name  string
 		value int64
 	}{
-		{"MaxProcesses", int64(l.MaxProcesses)}, {"RunTimeout", int64(l.RunTimeout)}, {"MaxRunTimeout", int64(l.MaxRunTimeout)},
-		{"MaxOutput", int64(l.MaxOutput)}, {"MaxLog", int64(l.MaxLog)}, {"MaxInput", int64(l.MaxInput)},
+		{"MaxProcesses", int64(l.MaxProcesses)},
+		{"RunTimeout", int64(l.RunTimeout)},
+		{"MaxRunTimeout", int64(l.MaxRunTimeout)},
+		{"MaxOutput", int64(l.MaxOutput)},
+		{"MaxLog", int64(l.MaxLog)},
+		{"MaxInput", int64(l.MaxInput)},
 	} {
 		if f.value <= 0 {
 			return l, &InvalidError{Field: f.name, Reason: "must be greater than 0"}

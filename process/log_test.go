@@ -154,6 +154,19 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// A reader knows how much of its output is earlier output.
+func TestEarlier(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[int]int64{0: 0, 3: 3, 6: 6, 100: 6, -1: 6} {
+		l := written(10, "ab", "cdef")
+		r := l.FollowBytes(last)
+		_, _ = (&intake{log: l}).Write([]byte("later"))
+		if got := r.Earlier(); got != want {
+			t.Errorf("FollowBytes(%d).Earlier() = %d, want %d", last, got, want)
+		}
+	}
+}
+
 // A reader that is too slow gets a gap, also at the end.
 func TestGap(t *testing.T) {
 	t.Parallel()

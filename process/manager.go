@@ -39,6 +39,10 @@ type Config struct {
 	// together exceed 64 MiB. The newest record is always kept.
 	MaxRecords int
 
+	// OnChange is called after each start, end and removal of a process of this manager. It
+	// must be quick and must not call the manager. Nil: none.
+	OnChange func(Change, Info)
+
 	// Logger logs starts and ends at debug level, without arguments, which may hold
 	// secrets. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -50,11 +54,24 @@ func (c Config) withDefaults() Config {
 	if c.Environ != nil {
 		c.Environ = supervise.Environ(c.Environ) // a copy with each name once
 	}
+	if c.OnChange == nil {
+		c.OnChange = func(Change, Info) {}
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
+
+// Change is a change of a process.
+type Change string
+
+// The changes. A record is removed by Remove, or by the manager to make room.
+const (
+	Created Change = "created"
+	Exited  Change = "exited"
+	Removed Change = "deleted"
+)
 
 // Manager starts, watches and ends programs. Make one with [New].
 type Manager struct {
@@ -241,6 +258,7 @@ func (m *Manager) Remove(id string) error {
 	}
 	delete(m.procs, p.id)
 	m.exited = slices.DeleteFunc(m.exited, func(old *Process) bool { return old == p })
+	m.cfg.OnChange(Removed, p.Info())
 	return nil
 }
 
@@ -274,6 +292,7 @@ func (m *Manager) add(p *Process) {
 	defer m.mu.Unlock()
 	m.procs[p.id] = p
 	p.log.setLimit(m.limits.MaxLog) // it may have changed meanwhile
+	m.cfg.OnChange(Created, p.info)
 }
 
 // ended registers the end of a process, and drops the oldest records if there are too
@@ -283,6 +302,9 @@ func (m *Manager) ended(p *Process) {
 	defer m.mu.Unlock()
 	m.release(p.owner)
 	m.exited = append(m.exited, p)
+	info := p.info
+	info.setEnd(p.child.Info())
+	m.cfg.OnChange(Exited, info)
 	weight := 0
 	keep := len(m.exited)
 	for ; keep > 0; keep-- { // from the newest
@@ -293,6 +315,7 @@ func (m *Manager) ended(p *Process) {
 	}
 	for _, old := range m.exited[:keep] {
 		delete(m.procs, old.id)
+		m.cfg.OnChange(Removed, old.Info())
 	}
 	m.exited = slices.Delete(m.exited, 0, keep)
 }

@@ -27,8 +27,9 @@ func ownerOf(c *supervise.Child) Owner {
 	switch o := Owner(c.Owner()); o {
 	case OwnerUser, OwnerDesktop:
 		return o
+	default:
+		return OwnerSystem
 	}
-	return OwnerSystem
 }
 
 // partOf returns the name of the part of the system that owns a child, or "".

@@ -28,6 +28,7 @@ type Reader struct {
 	log     *Log
 	next    uint64 // sequence of the next entry
 	pos     int64  // bytes of output before the next entry, or -1 if unknown
+	earlier int64  // bytes of output between the position at first and the end at that time
 	end     place  // of io.EOF, if ending
 	ending  bool
 	entries []Entry
@@ -65,6 +66,7 @@ func (l *Log) FollowBytes(last int) *Reader {
 	if last < 0 {
 		r.pos = l.begin()
 	}
+	r.earlier = l.end - r.pos
 	for i := len(l.records) - 1; i >= 0 && r.pos < l.end; i-- {
 		r.next = l.first() + uint64(i)
 		if l.records[i].offset <= r.pos {
@@ -73,6 +75,10 @@ func (l *Log) FollowBytes(last int) *Reader {
 	}
 	return r
 }
+
+// Earlier returns how many bytes of a reader of FollowBytes are earlier output. Next
+// returns them, or counts them in a gap, before later output.
+func (r *Reader) Earlier() int64 { return r.earlier }
 
 // Next waits for entries and returns the available ones, at most 256 entries, and at most
 // 256 KiB and one entry. The gap is what was dropped before the first of them.
