@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -35,10 +36,16 @@ type sessionData struct {
 	Mode        string   `json:"mode,omitempty"`     // the current mode
 	Model       string   `json:"model,omitempty"`
 
+	Prompt       string    `json:"prompt,omitempty"`      // the first line of the first prompt
+	Turns        int       `json:"turns,omitempty"`       // prompts of clients
+	WaitingSince time.Time `json:"waitingSince,omitzero"` // zero: no turn waits for an answer
+
 	Models json.RawMessage `json:"models,omitempty"` // that the agent offers
 	Skills string          `json:"skills,omitempty"` // the hash of its own skills
 
 	Options choices `json:"options,omitempty"` // chosen from the agent's options
+
+	Archived bool `json:"archived,omitempty"`
 
 	Maker string `json:"maker,omitempty"` // the instance of the host that makes it, while it is starting
 }
@@ -62,6 +69,54 @@ func (s *attachedSession) state() eventlog.State {
 		return eventlog.Running
 	}
 	return eventlog.Idle
+}
+
+// refreshState sets the state of the row, and since when the session waits.
+func (s *attachedSession) refreshState() {
+	s.row.State = s.state()
+	switch waits := s.row.State == eventlog.Waiting; {
+	case waits == !s.data.WaitingSince.IsZero():
+		return
+	case waits:
+		s.data.WaitingSince = time.Now().UTC()
+	default:
+		s.data.WaitingSince = time.Time{}
+	}
+	s.saveData()
+}
+
+// countPrompt records a prompt, and returns a function that undoes that.
+func (s *attachedSession) countPrompt(e *envelope) (undo func()) {
+	prompt, turns := s.data.Prompt, s.data.Turns
+	s.data.Turns++
+	if s.data.Prompt == "" {
+		s.data.Prompt = firstLine(e)
+	}
+	s.saveData()
+	return func() {
+		s.data.Prompt, s.data.Turns = prompt, turns
+		s.saveData()
+	}
+}
+
+const maxFirstLine = 200
+
+// firstLine returns the first line of a prompt that has text, or "". It leaves out the history
+// that the SDK of sandbox-agent puts before a prompt.
+func firstLine(e *envelope) string {
+	var blocks []contentBlock
+	_ = json.Unmarshal(e.bytes(e.find(e.params, "prompt")), &blocks)
+	for _, b := range blocks {
+		if strings.Contains(b.Text[:min(len(b.Text), 4096)], replayedMark) {
+			continue
+		}
+		for line := range strings.Lines(b.Text) {
+			if line = strings.TrimSpace(line); line != "" {
+				return truncated(sanitized(line), maxFirstLine)
+			}
+		}
+	}
+	return ""
 }
 
 // native returns the agent's id of the session.
@@ -155,7 +210,7 @@ func (s *attachedSession) keeps(what string, offered *json.RawMessage) bool {
 	return isPresent(*offered)
 }
 
-// updatedChoice returns the current value for a choice that was made, if the agent tells
+// updatedChoice returns the current value for a choice that was made, if the agent reports
 // it.
 func updatedChoice(chosen, current string) string {
 	if chosen == "" || current == "" {

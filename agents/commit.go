@@ -78,7 +78,7 @@ func (c *committer) commit(b *commitBatch) bool {
 			return true
 		}
 		c.inbox.refuse(err)
-		time.Sleep(wait)
+		time.Sleep(wait) //nolint:forbidigo // the log is tried again after it
 		wait = min(2*wait, retryMost)
 	}
 	if why := c.lifecycle.lostError(); why != nil {
@@ -88,7 +88,7 @@ func (c *committer) commit(b *commitBatch) bool {
 	return false
 }
 
-// refuse undoes the commands of clients in a batch, and tells the clients.
+// refuse undoes the commands of clients in a batch, and reports that to the clients.
 func (c *committer) refuse(b *commitBatch, err error) {
 	undone := b.undo()
 	if b.hasChanges() {
@@ -108,7 +108,7 @@ func (c *committer) write(b *commitBatch) error {
 	}
 	rows := make(map[*attachedSession]eventlog.Session, len(b.changed))
 	for s := range b.changed {
-		s.row.State = s.state()
+		s.refreshState()
 		rows[s] = s.row
 	}
 	// The transaction may still run after awaitOutcome has given up.
@@ -222,7 +222,7 @@ func (c *committer) checkOwner(tx *eventlog.Tx) error {
 	case newest.Reason == endedDeleted && !newest.ExitedAt.IsZero():
 		return overtakenError{ErrServerNotFound}
 	case newest.ID != c.record.ID:
-		return overtakenError{&ElsewhereError{c.server}}
+		return overtakenError{&ElsewhereError{c.server, dataOf(newest).Address}}
 	}
 	return nil
 }

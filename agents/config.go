@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/mockagent"
@@ -80,6 +82,17 @@ type Config struct {
 	// immediately. Zero: half a minute.
 	GoneAfter time.Duration
 
+	// Address is where clients of other hosts with the same log reach this host, for example
+	// http://deskhand-0.deskhand:2468. [ElsewhereError] has it. Empty: it is not known.
+	Address string
+
+	// MaxAgents bounds the number of agents that run. Zero: no limit.
+	MaxAgents int
+
+	// MinMemory is the number of bytes of memory that must be available for an agent to
+	// start. Zero: it starts in any case.
+	MinMemory int64
+
 	// MaxMessageBytes bounds a line of an agent. A longer line is dropped, and followers
 	// get a notification about it. Zero: 64 MiB.
 	MaxMessageBytes int
@@ -119,6 +132,13 @@ type Config struct {
 	// must not block. Nil: Registry.Observe, if Registry is set.
 	Observe func(agent, method string, result json.RawMessage)
 
+	// OnTurn is called at the end of each turn. It must not block. Nil: none.
+	OnTurn func(EndedTurn)
+
+	// Tracer makes the spans of turns, of their calls of tools and of their questions. The
+	// agent gets the span of its turn in _meta of the prompt. Nil: there are no spans.
+	Tracer trace.Tracer
+
 	// Logger gets errors that no caller gets. Nil: none.
 	Logger *slog.Logger
 
@@ -139,6 +159,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("config: Registry is missing")
 	case c.Folders != nil && len(c.TrustFolders) > 0:
 		return c, errors.New("config: Folders and TrustFolders exclude each other; give the folders to folders.Open")
+	case c.MaxAgents < 0 || c.MinMemory < 0:
+		return c, errors.New("config: MaxAgents and MinMemory must not be negative")
 	case c.RequestTimeout < 0 || c.StartTimeout < 0 || c.RestoreTimeout < 0 || c.GoneAfter < 0 || c.MaxMessageBytes < 0:
 		return c, errors.New("config: RequestTimeout, StartTimeout, RestoreTimeout, GoneAfter and MaxMessageBytes must not be negative")
 	}

@@ -67,8 +67,9 @@ func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, ow
 // CreateSession blocks until the agent is installed and started and the session's mode, model
 // and thought level are set. Until then other callers get [ErrSessionStarting].
 //
-// Invalid options and [ErrSessionExists] change nothing. After any other error the session's
-// state is failed, and the session can be made again.
+// Invalid options, [ErrSessionExists], [ErrTooManyAgents], [ErrNoMemory] and [ErrDraining]
+// usually change nothing. After any other error the session's state is failed, and the session
+// can be made again.
 //
 // Errors: the errors of [Host.Post], [ErrSessionExists] and [ResponseError].
 func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (Session, error) {
@@ -76,6 +77,9 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		return Session{}, err
 	}
 	if err := h.launcher.lookUp(o.Agent, cmp.Or(o.Desktop, h.cfg.Desktop)); err != nil {
+		return Session{}, err
+	}
+	if err := h.capacity.check(); err != nil {
 		return Session{}, err
 	}
 	if o.Origin == "" {

@@ -136,6 +136,18 @@ func TestTerminatedWhileMade(t *testing.T) {
 	checkEnded(t, h, "x")
 }
 
+// The id of a session has at most 512 bytes.
+func TestLongSessionID(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{})
+	long := strings.Repeat("s", 513)
+	_, err := h.CreateSession(within(t), long, agents.SessionOptions{Agent: "scripted", Cwd: t.TempDir()})
+	if invalid, ok := errors.AsType[*agents.InvalidError](err); !ok || invalid.Field != "sessionId" {
+		t.Errorf("an id of 513 bytes: %v, want an InvalidError", err)
+	}
+	create(t, h, long[1:], agents.SessionOptions{})
+}
+
 // An answer to session/new without an id is an error of the agent.
 func TestMadeNameless(t *testing.T) {
 	t.Parallel()

@@ -32,8 +32,8 @@ type AgentStatus struct {
 	Since   time.Time // the start of the oldest of these processes
 }
 
-// Agents returns the agents that have servers which were not deleted. Its cost does not
-// depend on the number of servers.
+// Agents returns, by name, the agents that have servers. It does not include deleted servers.
+// Its cost does not depend on the number of servers.
 func (h *Host) Agents(ctx context.Context) (map[string]AgentStatus, error) {
 	names, err := h.cfg.Log.Agents(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *Host) Delete(ctx context.Context, id string) error {
 // end ends the process of a deleted server, also a process that is being started.
 func (s *server) end(ctx context.Context) error {
 	intent, cancel := context.WithTimeout(ctx, intentWait)
-	if err := s.host.intendDeletion(intent, s.record()); err != nil {
+	if err := s.intendDeletion(intent); err != nil {
 		s.host.cfg.Logger.Warn("record the deletion of a server that still runs; it comes back if the host is killed now", "server", s.id, "error", err)
 	}
 	cancel()
@@ -119,6 +119,9 @@ func (s *server) end(ctx context.Context) error {
 	st := s.starting
 	s.mu.Unlock()
 	if st != nil {
+		if p := s.newestProcess(); p != nil {
+			p.end(endedDeleted) // it may wait for the agent's first answer
+		}
 		<-st.done // spawn ends the process of a deleted server
 	}
 	if p := s.newestProcess(); p != nil {
@@ -134,11 +137,12 @@ func (s *server) end(ctx context.Context) error {
 }
 
 // intendDeletion records the deletion in the record of a process that still runs.
-func (h *Host) intendDeletion(ctx context.Context, row eventlog.Process) error {
+func (s *server) intendDeletion(ctx context.Context) error {
+	row := s.record()
 	if row.ID == "" {
 		return nil
 	}
-	return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
+	return s.host.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
 		row, err := tx.Process(row.ID)
 		if err != nil || !row.ExitedAt.IsZero() {
 			return err

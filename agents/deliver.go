@@ -27,7 +27,7 @@ type outbox struct {
 	wake chan struct{}
 	room *semaphore.Weighted // bytes of clients' messages that the agent has not read
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	queue  []outgoing
 	unread int // of queue, and of what is being written
 }

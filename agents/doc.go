@@ -34,7 +34,8 @@
 // started. After the idle timeout, or in a new host, the next message starts the agent again
 // and restores its session. A prompt is never sent twice.
 //
-// Hosts can share a log in Postgres. Each server runs in one of them at a time.
+// [Host.Drain] lets turns end before Close. Hosts can share a log in Postgres. Each server runs
+// in one of them at a time.
 //
 // # Concurrency
 //

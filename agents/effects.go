@@ -97,8 +97,8 @@ type effects struct {
 
 	// For a client's command, which can be refused if it cannot be committed:
 	undo   []func()    // restore the state of the intake, called in reverse order
-	refuse func(error) // tells the client that the command had no effect
-	report func(error) // tells the client that the effect is not known
+	refuse func(error) // reports to the client that the command had no effect
+	report func(error) // reports to the client that the effect is not known
 }
 
 func (fx *effects) write(tx *eventlog.Tx) error {
@@ -130,7 +130,7 @@ func (fx *effects) markChanged(s *attachedSession) {
 		return
 	}
 	s.row.UpdatedAt = time.Now()
-	s.row.State = s.state()
+	s.refreshState()
 	fx.batch.changed[s] = struct{}{}
 }
 

@@ -85,7 +85,7 @@ func TestEndedSessionGoesOn(t *testing.T) {
 			prompt(t, h, "srv", "mine", "ask")
 			now := stateOf(t, h, "mine", eventlog.Idle)
 			was.State, was.EndReason, was.EndedAt, was.Server, was.UpdatedAt = now.State, "", now.EndedAt, "srv", now.UpdatedAt
-			was.Modes, was.Data = now.Modes, now.Data
+			was.Modes, was.Data, was.Turns = now.Modes, now.Data, was.Turns+1
 			if !reflect.DeepEqual(now, was) || !now.EndedAt.IsZero() {
 				t.Errorf("session = %+v\nwas %+v", now, was)
 			}

@@ -12,6 +12,10 @@ var (
 	// ErrClosed is returned if the host was closed before or during the call.
 	ErrClosed = errors.New("agent host is closed")
 
+	// ErrDraining is returned for new sessions and prompts after [Host.Drain]. Try again at
+	// another host with the same log, or at the next one.
+	ErrDraining = errors.New("the agent host is shutting down and takes no new work")
+
 	// ErrServerNotFound is returned if there is no ACP server of that id, or it was deleted.
 	ErrServerNotFound = errors.New("no such ACP server")
 
@@ -37,6 +41,14 @@ var (
 	// ErrTooManyRequests is returned if too many requests wait for an agent's answers. The
 	// agent did not get the message. Try again after some answers.
 	ErrTooManyRequests = errors.New("too many requests wait for the agent")
+
+	// ErrTooManyAgents is returned if Config.MaxAgents agents run. Try again when one has
+	// ended.
+	ErrTooManyAgents = errors.New("as many agents run as allowed; end a session, or try again later")
+
+	// ErrNoMemory is returned if less memory than Config.MinMemory is available. Try again
+	// later.
+	ErrNoMemory = errors.New("too little memory is available to start an agent; end programs, or try again later")
 
 	// ErrRequestNotFound is returned if no question of that id is open. It may have been
 	// answered or cancelled.
@@ -114,11 +126,18 @@ func lastLines(stderr string) string {
 
 // ElsewhereError reports that the agent of an ACP server runs in another program that
 // shares the log. Use that program, or end it.
-type ElsewhereError struct{ Server string }
+type ElsewhereError struct {
+	Server  string
+	Address string // Config.Address of the other host; empty: it is not known
+}
 
 // Error implements error.
 func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("the agent of server '%s' runs in another program that shares the event log", e.Server)
+	text := fmt.Sprintf("the agent of server '%s' runs in another program that shares the event log", e.Server)
+	if e.Address != "" {
+		text += ", at " + e.Address
+	}
+	return text
 }
 
 // StartError reports why an agent could not be started.

@@ -107,6 +107,9 @@ func TestGarbage(t *testing.T) {
 		{`{\"id\":99,\"result\":{}}`, `{"jsonrpc":"2.0","method":"_adapter/unmatched_response","params":{"envelope":{"id":99,"result":{}}}}`},
 		{`{\"id\":null,\"error\":{}}`, `{"id":null,"error":{}}`},
 		{`  {\"method\":\"_x/y\"}  `, `{"method":"_x/y"}`},
+		// Such a message would be read from the log as an answer of a client, or as a report of the host.
+		{`{\"id\":1,\"method\":\"response:session/request_permission\",\"result\":{}}`, `dropped","raw":"{\"id\":1,\"method\":\"response:session/request_permission\",\"result\":{}}"}}`},
+		{`{\"method\":\"_adapter/agent_exited\"}`, `dropped","raw":"{\"method\":\"_adapter/agent_exited\"}"}}`},
 	} {
 		post(t, h, "srv", `{"id":1,"method":"raw","params":{"line":"`+c.line+`"}}`)
 		events := follow(t, h, "srv", agents.Replay{All: true}, c.want)

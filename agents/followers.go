@@ -18,7 +18,7 @@ const sentWait = 100 * time.Millisecond
 // for streams that are not behind. A stream is behind from its beginning, and after an
 // answer has waited for it for sentWait, until it has passed on the newest event.
 type followers struct {
-	mu     sync.Mutex // guards what follows, and sent and behind of the streams
+	mu     sync.Mutex // guards the fields below, and sent and behind of the streams
 	all    map[*Stream]struct{}
 	newest int64         // the event that a stream must have passed on to be no longer behind
 	moved  chan struct{} // closed when a stream has passed on events or has ended; nil: no answer waits

@@ -15,7 +15,7 @@ type handshake struct {
 	process *agentProcess
 	first   *call // the initialize of the client that started the process; nil: none
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	caps        capabilities
 	initialized bool // the agent has answered an initialize
 }
@@ -67,7 +67,7 @@ func (h *handshake) send(ctx context.Context, params []byte) error {
 
 // hostInitialize has the params of the host's own initialize.
 var hostInitialize = []byte(`{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},` +
-	`"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}}`)
+	`"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"elicitation":{"form":{}}}}`)
 
 // answered records the result of initialize.
 func (h *handshake) answered(result json.RawMessage) {

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -32,6 +31,7 @@ type Host struct {
 	large    *semaphore.Weighted // bytes of large lines of all agents, from lineShare.Take to their commit
 	lineTime time.Duration       // maxLineTime, except in tests
 
+	capacity  capacity
 	questions atomic.Int64 // bytes of the open questions of all agents
 
 	processes sync.WaitGroup // goroutines of processes; added to by tasks only
@@ -53,6 +53,7 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, folders: cfg.Folders, servers: newServerTable(), tasks: newTaskGroup()}
+	h.capacity.maxAgents, h.capacity.minMemory = cfg.MaxAgents, cfg.MinMemory
 	h.medium = semaphore.NewWeighted(maxMedium)
 	h.large, h.lineTime = semaphore.NewWeighted(int64(max(maxLarge, cfg.MaxMessageBytes))), maxLineTime
 	if h.folders == nil {
@@ -79,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (_ *Host, err error) {
 			return nil, err
 		}
 	}
-	h.recovery = &recovery{cfg: cfg, servers: h.servers, missed: map[string]time.Time{}}
+	h.recovery = &recovery{cfg: cfg, servers: h.servers, unseen: map[string]time.Time{}}
 	if err := h.recovery.start(ctx); err != nil {
 		return nil, err
 	}
@@ -159,8 +160,7 @@ func (h *Host) find(ctx context.Context, id string) (*server, error) {
 		}
 		last.Reason = endedServer // with its host
 	}
-	s = &server{host: h, id: id, agent: last.Agent, last: last}
-	_ = json.Unmarshal(last.Data, &s.data) // encodeData has written it
+	s = &server{host: h, id: id, agent: last.Agent, last: last, data: dataOf(last)}
 	return h.servers.add(s), nil
 }
 
@@ -175,7 +175,7 @@ type taskGroup struct {
 	ctx    context.Context //nolint:containedctx // of no call: until close
 	cancel context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	running sync.WaitGroup // added to only while not closed
 }

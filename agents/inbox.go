@@ -28,7 +28,7 @@ type inbox struct {
 // command is something that run does.
 type command struct {
 	handle func(*effects)
-	refuse func(error) // tells a client that the command is not done; nil: it must be done
+	refuse func(error) // reports to a client that the command is not done; nil: it must be done
 	weight int64       // of a line of the agent
 }
 

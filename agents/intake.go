@@ -26,6 +26,7 @@ type intake struct {
 	pending   pendingCalls
 	questions questionTable
 	sessions  *sessionTable
+	turns     *turnSpans
 }
 
 // open returns the number of requests and questions without an answer.

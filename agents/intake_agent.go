@@ -28,6 +28,8 @@ func (in *intake) handleLine(fx *effects, line []byte) {
 		fx.publishInvalid(err.Error(), line[:min(len(line), maxInvalid)])
 	case e.isResponse():
 		in.handleResponse(fx, e)
+	case isReserved(e.method):
+		fx.publishInvalid("a method of an agent must not begin with response: or _adapter/; the message was dropped", line[:min(len(line), maxInvalid)])
 	case e.isRequest():
 		in.handleQuestion(fx, e)
 	case e.isNotification():
@@ -37,10 +39,17 @@ func (in *intake) handleLine(fx *effects, line []byte) {
 	}
 }
 
+// isReserved reports whether the log has the method as the kind of other entries: of answers, and
+// of what the host reports.
+func isReserved(method string) bool {
+	kind := eventKind(method)
+	return strings.HasPrefix(kind, "response:") || strings.HasPrefix(kind, "_adapter/")
+}
+
 // maxInvalid bounds what followers get of a line that is not JSON.
 const maxInvalid = 64 << 10
 
-// publishInvalid tells the followers of a line that is not a message.
+// publishInvalid reports a line that is not a message to the followers.
 func (fx *effects) publishInvalid(problem string, line []byte) {
 	fx.publishHostEvent(newHostEvent("_adapter/invalid_stdout", struct {
 		Error string `json:"error"`
@@ -62,7 +71,7 @@ func (in *intake) handleOutsized(fx *effects, long *jsonlines.TooLong) {
 	in.dropLine(fx, problem, long.Head, long.Tail)
 }
 
-// dropLine tells the followers of a line that is not taken in. If the line was an answer,
+// dropLine reports to the followers that a line was dropped. If the line was an answer,
 // its caller gets an error. The line begins with head and ends with tail.
 func (in *intake) dropLine(fx *effects, problem string, head, tail []byte) {
 	fx.publishInvalid(problem, head[:min(len(head), 1<<10)])
@@ -125,6 +134,9 @@ func (in *intake) handleResponse(fx *effects, e *envelope) {
 	}
 	if e.failure.exists() && !c.internal {
 		answer = withStderr(answer, in.child.stderr())
+		if in.agent == agentPi {
+			answer = withPiHint(answer)
+		}
 	}
 	fx.afterCommit(func() {
 		if !e.failure.exists() && (c.env.method == methodInitialize || c.env.method == "session/new") {
@@ -134,7 +146,7 @@ func (in *intake) handleResponse(fx *effects, e *envelope) {
 	})
 }
 
-// publishStray tells the followers of an answer that no caller waits for. Clients would
+// publishStray reports an answer that no caller waits for to the followers. Clients would
 // take the bare answer for the one to their request with that id.
 func (in *intake) publishStray(fx *effects, e *envelope) {
 	if string(e.bytes(e.id)) == "null" { // JSON-RPC's answer to what could not be read
@@ -220,7 +232,7 @@ func (in *intake) applyCreation(fx *effects, c *call, e *envelope) *attachedSess
 		s.newNative, s.row.Server = result.Session, in.server.id
 		s.row.EndReason, s.row.ExitCode = "", nil
 		s.applyResult(result)
-		if s.preface == "" { // there is nothing to tell
+		if s.preface == "" { // there is nothing to report
 			s.row.Native, s.newNative = s.newNative, ""
 		}
 		in.own(fx, s)
@@ -315,7 +327,9 @@ func (in *intake) handleQuestion(fx *effects, e *envelope) {
 	if s != nil {
 		fx.record(eventlog.Agent, s, e.method, line)
 	}
-	in.questions.ask(fx, newQuestion(in.process, s, e))
+	q := newQuestion(in.process, s, e)
+	q.span = in.turns.ask(s, e.method)
+	in.questions.ask(fx, q)
 }
 
 // handleUpdate takes in a notification of the agent.
@@ -331,7 +345,11 @@ func (in *intake) handleUpdate(fx *effects, e *envelope) {
 		return
 	}
 	fx.record(eventlog.Agent, s, e.method, line)
-	if e.method == "session/update" && s.applyUpdate(e) {
+	if e.method != "session/update" {
+		return
+	}
+	in.turns.update(s, e)
+	if s.applyUpdate(e) {
 		fx.markChanged(s)
 	}
 }

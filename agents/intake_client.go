@@ -66,7 +66,11 @@ func (in *intake) handleRequest(fx *effects, c *call) {
 	}
 	in.recordRequest(fx, c, id)
 	at := len(fx.events) - 1
-	toAgent := c.sent().rewritten(id, native)
+	sent := c.turn.mark(c.sent())
+	if in.agent == agentPi {
+		sent = piRequest(sent)
+	}
+	toAgent := sent.rewritten(id, native)
 	fx.afterCommit(func() {
 		if c.attached != nil && at < len(fx.events) { // commit removes invalid events
 			c.sessionSeq = fx.events[at].Seq
@@ -98,6 +102,7 @@ func (in *intake) recordRequest(fx *effects, c *call, id []byte) {
 		if s != nil {
 			s.prompts++
 			fx.onRefusal(func() { s.prompts-- })
+			fx.onRefusal(s.countPrompt(c.env))
 			s.linkHistory(c.env, in.host.hasSession)
 			fx.markChanged(s)
 			if s.preface != "" {

@@ -20,7 +20,7 @@ type lifecycle struct {
 	agent  string
 	closed func() bool // whether the host is closed
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	reason   string     // why the process ends; empty: it does not
 	logError error      // why nothing can be committed at the moment
 	lost     error      // another host has the server: the error for clients

@@ -35,6 +35,7 @@ type call struct {
 	givenUp      atomic.Bool      // a late answer no longer makes or opens a session
 	replayed     int              // updates that it caused and clients did not get
 	problems     []string         // parts of the configuration that do not work
+	turn         *turnSpan        // that it begins; nil: none
 
 	agentID    int64            // its id as the agent knows it
 	session    string           // the id of the session that it names
@@ -108,6 +109,7 @@ func (c *call) opening() *attachedSession {
 func (c *call) finish(r reply) {
 	c.once.Do(func() {
 		c.result = r
+		c.turn.end(r, isClosed(c.accepted))
 		close(c.done)
 	})
 }

@@ -10,7 +10,7 @@ import (
 // PostOptions accompany a message to an ACP server.
 type PostOptions struct {
 	// Agent is the agent that the server runs. It is required with the first message, and
-	// to restart an agent that ended without being told to.
+	// to restart an agent that ended without a request.
 	Agent string
 
 	// Desktop is the id of a desktop that the agent gets as tools and in its environment
@@ -35,10 +35,10 @@ type PostOptions struct {
 // The end of ctx ends only the wait, with the error of ctx. The request continues, and its
 // answer is among the server's events.
 //
-// Errors: [EnvelopeError], [ErrNotObject], [InvalidError], [ErrAgentNeeded],
-// [ConflictError], [StartError], [ExitedError], [TimeoutError], [RestoreError],
-// [ErrTooManyRequests], [ErrClosed], [ElsewhereError], errors of Config.Launch and errors of
-// the log.
+// Errors: [EnvelopeError], [ErrNotObject], [InvalidError], [ErrAgentNeeded], [ConflictError],
+// [StartError], [ExitedError], [TimeoutError], [RestoreError], [ErrTooManyRequests],
+// [ErrTooManyAgents], [ErrNoMemory], [ErrDraining], [ErrClosed], [ElsewhereError], errors of
+// Config.Launch and errors of the log.
 func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) (answer []byte, err error) {
 	err = h.pass(ctx, id, o, body, true, func(wait context.Context, p *agentProcess, c *call) error {
 		if answer, err = p.await(wait, c); err == nil {

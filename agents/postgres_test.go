@@ -420,7 +420,8 @@ func TestSessionFailsWhilePostgresIsGone(t *testing.T) {
 func TestTwoHosts(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
-	one, two := hostOn(t, dsn, agents.Config{}), hostOn(t, dsn, agents.Config{})
+	const address = "http://one.example:2468"
+	one, two := hostOn(t, dsn, agents.Config{Address: address}), hostOn(t, dsn, agents.Config{Address: "http://two.example:2468"})
 	post(t, one, "srv", initialize)
 	id := newSession(t, one, "srv")
 	prompted := prompt1(t, one, "srv", promptOf(id, "ask"))
@@ -441,7 +442,7 @@ func TestTwoHosts(t *testing.T) {
 		"Delete":         two.Delete(within(t), "srv"),
 	} {
 		var elsewhere *agents.ElsewhereError
-		if !errors.As(err, &elsewhere) || elsewhere.Server != "srv" {
+		if !errors.As(err, &elsewhere) || elsewhere.Server != "srv" || elsewhere.Address != address {
 			t.Errorf("%s = %v", name, err)
 		}
 	}

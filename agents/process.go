@@ -39,6 +39,7 @@ type agentProcess struct {
 	lifecycle *lifecycle
 	handshake *handshake
 	restorer  *restorer
+	turns     *turnSpans
 
 	alive context.Context //nolint:containedctx // of no call: done when the child has ended
 	ended func()          // ends alive
@@ -48,9 +49,10 @@ type agentProcess struct {
 const processPrefix = "life_"
 
 // newProcess returns a process whose child runs. row is its record.
-func (h *Host) newProcess(s *server, child *childProcess, row eventlog.Process) *agentProcess {
+func (s *server) newProcess(child *childProcess, turns *turnSpans, row eventlog.Process) *agentProcess {
+	h := s.host
 	row.ID = processPrefix + strings.ToLower(rand.Text())
-	p := &agentProcess{host: h, server: s, id: row.ID, agent: row.Agent, child: child, log: h.cfg.Logger.With("server", s.id, "process", row.ID)}
+	p := &agentProcess{host: h, server: s, id: row.ID, agent: row.Agent, child: child, turns: turns, log: h.cfg.Logger.With("server", s.id, "process", row.ID)}
 	size, record := int64(h.cfg.MaxMessageBytes), &processRecord{Process: row}
 	p.lifecycle = &lifecycle{agent: p.agent, closed: h.tasks.isClosed, active: time.Now()}
 	p.inbox = newInbox(size, h.medium, h.large, p.lifecycle.exitError)
@@ -61,7 +63,7 @@ func (h *Host) newProcess(s *server, child *childProcess, row eventlog.Process) 
 	p.committer = &committer{host: h, log: p.log, server: s.id, record: record, inbox: p.inbox, lifecycle: p.lifecycle, lose: p.lose}
 	p.intake = &intake{
 		host: h, server: s, process: p.id, agent: p.agent, child: child, log: p.log, record: record, handshake: p.handshake,
-		outbox: p.outbox, pending: pendingCalls{byID: map[int64]*call{}}, sessions: newSessionTable(),
+		outbox: p.outbox, pending: pendingCalls{byID: map[int64]*call{}}, sessions: newSessionTable(), turns: turns,
 		questions: questionTable{
 			open: map[string]*question{}, maxBytes: h.cfg.MaxMessageBytes, total: &h.questions, policy: h.cfg.Permissions, stored: h.storedPolicy,
 			inbox: p.inbox, outbox: p.outbox, log: p.log,

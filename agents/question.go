@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
@@ -69,6 +71,7 @@ type question struct {
 	row       eventlog.Request
 	timer     *time.Timer // nil: none
 	holdsTurn bool        // the session's turn waits for the answer
+	span      trace.Span  // nil: none
 }
 
 // MaxOptions is how many options of a question count. The log has all options.
@@ -115,7 +118,7 @@ func rpcKey(id []byte) string {
 
 // holdTurn records that the turn of the session waits for a question for permission.
 func (q *question) holdTurn(fx *effects) {
-	if s := q.session; s != nil && !s.pendingOpen && !q.holdsTurn && q.method == methodPermission {
+	if s := q.session; s != nil && !s.pendingOpen && !q.holdsTurn && q.waitsForUser() {
 		q.holdsTurn = true
 		s.questions++
 		fx.markChanged(s)
@@ -128,10 +131,27 @@ func (q *question) cancel(fx *effects) {
 	fx.requests = append(fx.requests, q.row)
 }
 
+// stop ends the timer and the span of a question that is over.
 func (q *question) stop() {
 	if q.timer != nil {
 		q.timer.Stop()
 	}
+	if q.span != nil {
+		q.span.End()
+	}
+}
+
+// waitsForUser reports whether the question is for the user: about permission, or a form.
+func (q *question) waitsForUser() bool {
+	return q.method == methodPermission || q.method == MethodForm
+}
+
+// cancelled returns the result of a cancelled question.
+func (q *question) cancelled() []byte {
+	if q.method == MethodForm {
+		return formCancelled
+	}
+	return cancelled
 }
 
 const methodPermission = "session/request_permission"
@@ -197,6 +217,8 @@ func (r Reply) result(q *question) ([]byte, error) {
 	switch {
 	case r.Result != nil:
 		return r.Result, nil
+	case q.method == MethodForm && r.Cancel:
+		return formDeclined, nil
 	case q.method != methodPermission:
 		return nil, &InvalidError{"result", "is needed, since the question is about no permission"}
 	case r.Option != "":
@@ -216,6 +238,12 @@ func (r Reply) result(q *question) ([]byte, error) {
 
 // result returns the policy's answer to a question, or nil.
 func (p Policy) result(q *question) []byte {
+	if q.method == MethodForm {
+		if p.Mode == Reject {
+			return formDeclined
+		}
+		return nil
+	}
 	switch p.Mode {
 	case Allow:
 		return q.outcome(AllowOnce)

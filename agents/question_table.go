@@ -29,9 +29,9 @@ type questionTable struct {
 	log    *slog.Logger
 }
 
-// Bounds of open questions. The questions of an agent may have maxBytes together, and the questions of
-// all agents maxAllQuestions. An agent always has room for freeQuestions, so that no other agent
-// can take all of it.
+// Bounds of open questions. The questions of an agent may have maxBytes together, and the
+// questions of all agents maxAllQuestions. An agent always has room for freeQuestions, so that
+// no other agent can take all of it.
 const (
 	maxQuestions    = 1024
 	maxAllQuestions = 128 << 20
@@ -83,7 +83,7 @@ func (t *questionTable) ask(fx *effects, q *question) {
 	}
 	t.open[q.key] = q
 	fx.requests = append(fx.requests, q.row)
-	if q.method != methodPermission {
+	if !q.waitsForUser() {
 		return
 	}
 	var params struct {
@@ -118,6 +118,7 @@ func (t *questionTable) refuse(fx *effects, q *question, why string) {
 		t.warned = true
 		t.log.Warn("the agent has too many open questions", "why", why, "method", q.method)
 	}
+	q.stop()
 	answer := errorAnswer(q.id, codeInternal, why, nil)
 	fx.record(eventlog.Daemon, q.session, "response:"+q.method, answer)
 	fx.afterCommit(func() {
@@ -130,7 +131,7 @@ func (t *questionTable) refuse(fx *effects, q *question, why string) {
 func (t *questionTable) applyPolicy(fx *effects, q *question) {
 	policy := t.policyFor(q.session)
 	result := policy.result(q)
-	if policy.Mode == Allow && result == nil {
+	if policy.Mode == Allow && result == nil && q.method == methodPermission {
 		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", truncated(describeOptions(q.options), 1000))
 	}
 	switch {
@@ -168,7 +169,7 @@ func (t *questionTable) expireAfter(d time.Duration, q *question) {
 				again(nil)
 			default:
 				fx.refuse = again
-				t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, cancelled), 0)
+				t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, q.cancelled()), 0)
 			}
 		}})
 	})
@@ -218,8 +219,8 @@ func (t *questionTable) reply(fx *effects, public string, r Reply) error {
 // clients.
 func (t *questionTable) cancelFor(fx *effects, s *attachedSession) {
 	for _, q := range t.open {
-		if q.session == s && q.method == methodPermission {
-			t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, cancelled), 0)
+		if q.session == s && q.waitsForUser() {
+			t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, q.cancelled()), 0)
 		}
 	}
 }

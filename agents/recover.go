@@ -15,7 +15,7 @@ import (
 type recovery struct {
 	cfg     Config
 	servers *serverTable
-	missed  map[string]time.Time // since when each host was not seen; owned by watch
+	unseen  map[string]time.Time // since when each host was not seen; owned by watch
 }
 
 // start completes the records of hosts that have ended before this one starts.
@@ -100,7 +100,7 @@ func (r *recovery) checkElsewhere(ctx context.Context, row eventlog.Process) err
 	}
 	running, err := r.cfg.Log.Alive(ctx, row.Instance)
 	if running {
-		err = &ElsewhereError{row.Server}
+		err = &ElsewhereError{row.Server, dataOf(row).Address}
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (r *recovery) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := r.completeMissing(ctx); err != nil {
-			clear(r.missed) // when Postgres is away, all hosts lose it
+			clear(r.unseen) // when Postgres is away, all hosts lose it
 			r.cfg.Logger.Debug("look for hosts that are gone", "error", err)
 		}
 	}
@@ -196,7 +196,7 @@ func (r *recovery) completeMissing(ctx context.Context) error {
 	if err == nil {
 		err = r.takeBack(ctx)
 	}
-	maps.DeleteFunc(r.missed, func(_ string, since time.Time) bool { return time.Since(since) > 3*r.cfg.GoneAfter })
+	maps.DeleteFunc(r.unseen, func(_ string, since time.Time) bool { return time.Since(since) > 3*r.cfg.GoneAfter })
 	return err
 }
 
@@ -207,12 +207,12 @@ func (r *recovery) missing(ctx context.Context, instance string) (bool, error) {
 	}
 	alive, err := r.cfg.Log.Alive(ctx, instance)
 	if err != nil || alive {
-		delete(r.missed, instance)
+		delete(r.unseen, instance)
 		return false, err
 	}
-	since, known := r.missed[instance]
+	since, known := r.unseen[instance]
 	if !known {
-		r.missed[instance] = time.Now()
+		r.unseen[instance] = time.Now()
 		return false, nil
 	}
 	return time.Since(since) >= r.cfg.GoneAfter, nil

@@ -21,7 +21,7 @@ type restoration struct {
 type restorer struct {
 	process *agentProcess
 
-	mu      sync.Mutex              // guards what follows
+	mu      sync.Mutex              // guards the fields below
 	running map[string]*restoration // by session
 }
 
@@ -150,7 +150,7 @@ func (r *restorer) reopen(ctx context.Context, session string) error {
 		method string
 		can    bool
 	}{{"session/resume", caps.resume}, {"session/load", caps.load}} {
-		if !by.can {
+		if !by.can || row.Native == "" { // the agent never had a fork
 			continue
 		}
 		err := r.reopenBy(ctx, by.method, setMember(params, "sessionId", jsonString(row.Native)), row, "")

@@ -16,7 +16,7 @@ type server struct {
 	after     <-chan struct{} // nil, or closed when the deleted server of the same id has ended
 	followers followers
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	agent    string
 	data     processData
 	last     eventlog.Process // the record of the newest process; no ID: there was none
@@ -29,7 +29,14 @@ type server struct {
 type processData struct {
 	Created      time.Time       `json:"created"`
 	Desktop      string          `json:"desktop,omitempty"`
+	Address      string          `json:"address,omitempty"` // of the host that started the process
 	Authenticate json.RawMessage `json:"authenticate,omitempty"`
+}
+
+// dataOf returns the data in the record of a process.
+func dataOf(row eventlog.Process) (d processData) {
+	_ = json.Unmarshal(row.Data, &d) // encodeData has written it
+	return d
 }
 
 func (s *server) info() processData {
@@ -46,6 +53,7 @@ func (s *server) encodeData(authenticate []byte) []byte {
 	if authenticate != nil {
 		s.data.Authenticate = authenticate
 	}
+	s.data.Address = s.host.cfg.Address
 	return encode(s.data)
 }
 
@@ -148,8 +156,7 @@ type ServerInfo struct {
 }
 
 func infoOf(row eventlog.Process) ServerInfo {
-	var d processData
-	_ = json.Unmarshal(row.Data, &d) // encodeData has written it
+	d := dataOf(row)
 	if d.Created.IsZero() {
 		d.Created = row.StartedAt
 	}

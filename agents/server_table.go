@@ -8,7 +8,7 @@ import (
 // serverTable holds the servers that a host knows. A server is in byID until it is deleted,
 // then in ending until its process has ended.
 type serverTable struct {
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	byID        map[string]*server
 	ending      map[string]*endingServer
 	terminating map[string]int // callers of Terminate by session, which no process opens meanwhile

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -23,11 +25,24 @@ type Session struct {
 	Mode        string   // the current mode; empty: unknown
 	Model       string   // the current model; empty: unknown
 	Problems    []string // parts of its configuration that did not work when it was made
+
+	Prompt       string          // the first line of the first prompt; empty: there was none
+	Turns        int             // prompts of clients
+	WaitingSince time.Time       // zero: no turn waits for an answer
+	Archived     bool            // [Host.SetArchived] was called
+	Models       json.RawMessage // the models that the agent offers, as in ACP; nil: it offers none
 }
 
 func sessionOf(row eventlog.Session) Session {
 	d := attachedSessionOf(row).data
-	return Session{row, d.Permissions, d.Desktop, d.Mode, d.Model, d.Problems}
+	s := Session{
+		Session: row, Permissions: d.Permissions, Desktop: d.Desktop, Mode: d.Mode, Model: d.Model, Problems: d.Problems,
+		Prompt: d.Prompt, Turns: d.Turns, Models: d.Models, Archived: d.Archived,
+	}
+	if row.State == eventlog.Waiting { // a host that was killed left it otherwise
+		s.WaitingSince = d.WaitingSince
+	}
+	return s
 }
 
 // Session returns a session, or [ErrSessionNotFound].
@@ -59,7 +74,8 @@ func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor st
 // Log returns Config.Log. [SessionStream] names the stream of a session.
 func (h *Host) Log() *eventlog.Log { return h.cfg.Log }
 
-// Requests lists the open questions of an agent in a session, the oldest first.
+// Requests lists the open questions of an agent in a session, the oldest first. The list is
+// empty if there is no such session.
 func (h *Host) Requests(ctx context.Context, session string) ([]eventlog.Request, error) {
 	return h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, Pending: true})
 }
@@ -78,7 +94,8 @@ func (h *Host) processWithSession(ctx context.Context, id string) (p *agentProce
 		case row.State == eventlog.Starting:
 			return nil, ErrSessionStarting
 		}
-		p, err = h.process(ctx, serverOfSession(row), PostOptions{Agent: row.Agent}, hostInitialize, nil)
+		o := PostOptions{Agent: row.Agent, Desktop: attachedSessionOf(row).data.Desktop}
+		p, err = h.process(ctx, serverOfSession(row), o, hostInitialize, nil)
 		if err == nil {
 			err = p.restorer.restore(ctx, id)
 		}
@@ -152,8 +169,9 @@ func (t *Turn) Wait(ctx context.Context) (json.RawMessage, error) {
 
 // Cancel asks the agent to end the running turn of a session, and cancels the agent's open
 // questions. It returns when that is in the log and does not wait for the end of the turn.
-// It returns nil if no process has the session open, and [ErrSessionNotFound] if there is no
-// such session. It does not cancel a prompt that waits for the restoration of its session.
+// It returns nil if no process has the session open or the process is ending,
+// [ErrSessionNotFound] if there is no such session, and an [ElsewhereError] if another host
+// runs the agent. It does not cancel a prompt that waits for the restoration of its session.
 func (h *Host) Cancel(ctx context.Context, id string) error {
 	p, err := h.processOfSession(ctx, id)
 	switch {
@@ -169,8 +187,63 @@ func (h *Host) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
+// SetTitle changes the title of a session. Its agent may change it again. It returns an
+// [InvalidError] if title has more than 1024 bytes, and [ErrSessionNotFound] if there is no such
+// session.
+func (h *Host) SetTitle(ctx context.Context, id, title string) error {
+	if len(title) > maxTitle {
+		return &InvalidError{"title", fmt.Sprintf("must have at most %d bytes", maxTitle)}
+	}
+	return h.change(ctx, id, hostEvent{}, func(s *attachedSession) error {
+		s.row.Title = sanitized(title)
+		return nil
+	})
+}
+
+// SetArchived marks a session as archived, or takes the mark away. The mark is for lists: an
+// archived session works as before. SetArchived returns [ErrSessionNotFound] if there is no
+// such session.
+func (h *Host) SetArchived(ctx context.Context, id string, archived bool) error {
+	return h.change(ctx, id, hostEvent{}, func(s *attachedSession) error {
+		s.data.Archived = archived
+		s.saveData()
+		return nil
+	})
+}
+
+// Questions lists the open questions of the agents to their users, about permission and forms,
+// in sessions that wait for an answer, the oldest first. An empty session selects all sessions.
+func (h *Host) Questions(ctx context.Context, session string) (open []eventlog.Request, err error) {
+	if session != "" {
+		return questionsOf(ctx, h, session)
+	}
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page []eventlog.Session
+		if page, cursor, err = h.cfg.Log.Sessions(ctx, eventlog.SessionFilter{States: []eventlog.State{eventlog.Waiting}}, cursor, 0); err != nil {
+			return nil, err
+		}
+		for _, row := range page {
+			questions, err := questionsOf(ctx, h, row.ID)
+			if err != nil {
+				return nil, err
+			}
+			open = append(open, questions...)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b eventlog.Request) int { return a.AskedAt.Compare(b.AskedAt) })
+	return open, nil
+}
+
+func questionsOf(ctx context.Context, h *Host, session string) ([]eventlog.Request, error) {
+	all, err := h.Requests(ctx, session)
+	return slices.DeleteFunc(all, func(r eventlog.Request) bool {
+		return r.Dir != eventlog.Agent || r.Method != methodPermission && r.Method != MethodForm
+	}), err
+}
+
 // SetPermissions changes the policy of a session for later questions of its agent. It may
-// be called while the session is being restored.
+// be called while the session is being restored. It returns an [InvalidError] if p is not
+// valid, and [ErrSessionNotFound] if there is no such session.
 func (h *Host) SetPermissions(ctx context.Context, id string, p Policy) error {
 	if err := p.check(); err != nil {
 		return err

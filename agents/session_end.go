@@ -128,7 +128,7 @@ func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {
 		return h.cfg.Log.Commit(ctx, func(tx *eventlog.Tx) error {
-			if another, err := h.madeElsewhere(tx, row); another || err != nil {
+			if another, err := madeElsewhere(tx, row, h.cfg.Log.Instance()); another || err != nil {
 				return err
 			}
 			return putFailed(tx, row, f)
@@ -148,9 +148,10 @@ func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	}
 }
 
-// madeElsewhere reports whether a session that could not be made was terminated meanwhile,
-// or is being made by another host, for which this one seemed gone.
-func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error) {
+// madeElsewhere reports whether a session that could not be made here was terminated
+// meanwhile, or is being made by another host, for which this one seemed gone. here is
+// eventlog.Log.Instance.
+func madeElsewhere(tx *eventlog.Tx, row eventlog.Session, here string) (bool, error) {
 	now, err := tx.Session(row.ID)
 	switch {
 	case errors.Is(err, eventlog.ErrNotFound):
@@ -160,7 +161,6 @@ func (h *Host) madeElsewhere(tx *eventlog.Tx, row eventlog.Session) (bool, error
 	case now.State == eventlog.Ended:
 		return true, nil
 	}
-	here := h.cfg.Log.Instance()
 	// Without a maker, the newest process may be of an earlier session.
 	if maker := attachedSessionOf(now).data.Maker; maker != "" {
 		return maker != here, nil

@@ -10,7 +10,7 @@ type sessionTable struct {
 	byID     map[string]*attachedSession
 	byNative map[string]*attachedSession // by the agent's ids
 
-	mu       sync.Mutex      // guards what follows
+	mu       sync.Mutex      // guards the fields below
 	attached map[string]bool // by id; false: the session is being made
 }
 

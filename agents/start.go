@@ -113,12 +113,16 @@ func (s *server) startProcess(ctx context.Context, agent string, init []byte, c 
 // newest record in the log.
 func (s *server) spawn(ctx context.Context, agent string, before, newest eventlog.Process) (_ *agentProcess, err error) {
 	h, data := s.host, s.info()
-	alive, ended := context.WithCancel(context.Background())
+	turns := &turnSpans{tracer: h.cfg.Tracer, agent: agent, onEnd: h.cfg.OnTurn}
+	alive, ended := context.WithCancel(context.WithValue(context.Background(), turnSpansKey{}, turns))
 	defer func() {
 		if err != nil {
 			ended()
 		}
 	}()
+	if err := h.capacity.add(alive); err != nil {
+		return nil, err
+	}
 	// The desktop first: an install takes longer.
 	if err := h.launcher.lookUp(agent, data.Desktop); err != nil {
 		return nil, err
@@ -142,7 +146,7 @@ func (s *server) spawn(ctx context.Context, agent string, before, newest eventlo
 	case err != nil:
 		return nil, &StartError{agent, err}
 	}
-	p := h.newProcess(s, child, eventlog.Process{
+	p := s.newProcess(child, turns, eventlog.Process{
 		Server: s.id, Agent: agent, Version: launch.Version, Instance: h.cfg.Log.Instance(), PID: child.pid,
 		Init: before.Init, Data: s.encodeData(nil),
 	})

@@ -114,7 +114,10 @@ func (p *agentProcess) send(ctx context.Context, c *call) ([]byte, error) {
 
 // submit hands a call to run. It waits while the agent does not read its input and, if the
 // process is being ended, for its end.
-func (p *agentProcess) submit(ctx context.Context, c *call) error {
+func (p *agentProcess) submit(ctx context.Context, c *call) (err error) {
+	if p.host.capacity.draining.Load() && beginsWork(c.env) {
+		return ErrDraining
+	}
 	ok, err := p.lifecycle.admit()
 	if err != nil {
 		return err
@@ -122,6 +125,12 @@ func (p *agentProcess) submit(ctx context.Context, c *call) error {
 	if !ok {
 		return p.inbox.awaitEnd(ctx)
 	}
+	c.turn = p.turns.begin(ctx, c.env)
+	defer func() {
+		if err != nil {
+			c.turn.end(reply{err: err}, false)
+		}
+	}()
 	c.weight = p.weight(len(c.env.raw) + len(c.replacement))
 	if err := p.outbox.reserve(ctx, p.alive, c.weight); err != nil {
 		if p.alive.Err() != nil {

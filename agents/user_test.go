@@ -14,6 +14,7 @@ import (
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/mockagent"
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // asUser returns a host that runs its agents as the user "www-data", and a folder of that user.
@@ -83,6 +84,27 @@ func TestUserReadsNothingOfRoots(t *testing.T) {
 		}
 		if _, err := os.Lstat(filepath.Join(cwd, ".agents")); err == nil {
 			t.Errorf("%s was copied", source)
+		}
+	}
+}
+
+// TestUserFetchesNothingOfRoots: the server, which is root, fetches no repository from a folder
+// for agents of another user.
+func TestUserFetchesNothingOfRoots(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "git")
+	h, _, cwd := asUser(t)
+	repo := repository(t)
+	for _, source := range []string{repo, "file://" + repo} {
+		entry := []byte(`{"sources":[{"type":"git","source":"` + source + `"}]}`)
+		if err := h.Folders().Put(within(t), cwd, folders.Skills, "one", entry); err != nil {
+			t.Fatal(err)
+		}
+		if got := problemsIn(t, h, cwd); !strings.Contains(got, "transport 'file' not allowed") {
+			t.Errorf("%s: problems %q", source, got)
+		}
+		if _, err := os.Lstat(filepath.Join(cwd, ".agents")); err == nil {
+			t.Errorf("%s was fetched", source)
 		}
 	}
 }

@@ -1,55 +1,60 @@
 package computer
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/batch"
 )
 
 // action is the implementation of a tool.
-type action func(s *Server, ctx context.Context, in *input) (outcome, error)
+type action func(s *seat, ctx context.Context, in *input) (outcome, error)
 
 // actions has all actions by all their names: the names of the tools, then other names
 // that Anthropic's and OpenAI's models use.
 var actions = map[string]action{
-	"screenshot":      (*Server).screenshot,
-	"zoom":            (*Server).zoom,
-	"cursor_position": (*Server).cursorPosition,
-	"wait":            (*Server).wait,
+	"screenshot":      (*seat).screenshot,
+	"zoom":            (*seat).zoom,
+	"cursor_position": (*seat).cursorPosition,
+	"wait":            (*seat).wait,
 	"click":           clicks("", 0),
-	"drag":            (*Server).drag,
-	"move":            (*Server).move,
-	"scroll":          (*Server).scroll,
-	"type":            (*Server).typeText,
-	"key":             (*Server).key,
-	"hold_key":        (*Server).holdKey,
-	"windows":         (*Server).windows,
-	"clipboard_get":   (*Server).clipboardGet,
-	"clipboard_set":   (*Server).clipboardSet,
-	"launch":          (*Server).launch,
-	"open":            (*Server).open,
+	"drag":            (*seat).drag,
+	"move":            (*seat).move,
+	"scroll":          (*seat).scroll,
+	"type":            (*seat).typeText,
+	"key":             (*seat).key,
+	"hold_key":        (*seat).holdKey,
+	"windows":         (*seat).windows,
+	"clipboard_get":   (*seat).clipboardGet,
+	"clipboard_set":   (*seat).clipboardSet,
+	"launch":          (*seat).launch,
+	"open":            (*seat).open,
+	"choose_file":     (*seat).chooseFile,
+	"elements":        (*seat).listElements,
+	"element":         (*seat).useElement,
 
 	"left_click":       clicks(desktop.ButtonLeft, 1),
 	"right_click":      clicks(desktop.ButtonRight, 1),
 	"middle_click":     clicks(desktop.ButtonMiddle, 1),
 	"double_click":     clicks("", 2),
 	"triple_click":     clicks("", 3),
-	"mouse_move":       (*Server).move,
-	"left_click_drag":  (*Server).drag,
+	"mouse_move":       (*seat).move,
+	"left_click_drag":  (*seat).drag,
 	"left_mouse_down":  buttons(true),
 	"left_mouse_up":    buttons(false),
-	"keypress":         (*Server).key,
-	"get_cursor_state": (*Server).cursorPosition,
+	"keypress":         (*seat).key,
+	"key_down":         holds(true),
+	"key_up":           holds(false),
+	"get_cursor_state": (*seat).cursorPosition,
 }
 
-func (s *Server) do(ctx context.Context, name string, in *input) (outcome, error) {
+func (s *seat) do(ctx context.Context, name string, in *input) (outcome, error) {
 	if name != "computer" {
 		return actions[name](s, ctx, in)
 	}
@@ -57,65 +62,43 @@ func (s *Server) do(ctx context.Context, name string, in *input) (outcome, error
 	case in.Actions != nil && (in.Action != "" || in.Type != ""):
 		return outcome{}, badf("actions: cannot be given together with action; put everything into actions")
 	case in.Actions != nil:
-		return s.batch(ctx, in.Actions)
+		return s.list(ctx, list{in.Actions, batch.Expect(in.Expect), in.StopOn})
 	}
 	return s.act(ctx, in)
 }
 
+// name returns the name of the action.
+func (in *input) name() string { return cmp.Or(in.Action, in.Type) }
+
 // act executes the action that an input names.
-func (s *Server) act(ctx context.Context, in *input) (outcome, error) {
-	name := in.Action
-	if name == "" {
-		name = in.Type
+func (s *seat) act(ctx context.Context, in *input) (outcome, error) {
+	do, err := in.function()
+	if err != nil {
+		return outcome{}, err
 	}
+	return do(s, ctx, in)
+}
+
+// function returns the action that an input names.
+func (in *input) function() (action, error) {
+	name := in.name()
 	do, ok := actions[name]
 	switch {
 	case name == "":
-		return outcome{}, badf("action: is missing; name one of %s", actionNames())
+		return nil, badf("action: is missing; name one of %s", actionNames())
 	case !ok:
-		return outcome{}, badf("action: there is no %q; there are %s", name, actionNames())
+		return nil, badf("action: there is no %q; there are %s", name, actionNames())
 	}
-	return do(s, ctx, in)
+	return do, nil
 }
 
 func actionNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(actions)), ", ")
 }
 
-// batch executes several actions. Only the last one's picture is returned.
-func (s *Server) batch(ctx context.Context, list []json.RawMessage) (outcome, error) {
-	if len(list) == 0 || len(list) > maxActions {
-		return outcome{}, badf("actions: must hold 1 to %d actions, and holds %d", maxActions, len(list))
-	}
-	inputs := make([]*input, len(list))
-	for i, raw := range list {
-		var err error
-		if inputs[i], err = decode(raw); err != nil {
-			return outcome{}, fmt.Errorf("action %d of %d: %w; none was done", i+1, len(list), err)
-		}
-	}
-	all := outcome{}
-	var texts []string
-	size := 0
-	for i, in := range inputs {
-		done, err := s.act(ctx, in)
-		if size += len(done.text); err == nil && size > maxText {
-			err = badf("the texts of all actions have more than %d bytes", maxText)
-		}
-		if err != nil {
-			return outcome{}, fmt.Errorf("action %d of %d: %w; %d before it were done: take a screenshot to see where that led", i+1, len(list), err, i)
-		}
-		texts = append(texts, done.text)
-		all.acted = all.acted || done.acted
-		all.picture, all.content = done.picture, done.content
-	}
-	all.text = strings.Join(texts, " ")
-	return all, nil
-}
-
 // place returns the position of a pointer action and its observation, or nil and "" if the
 // action is at the pointer's position.
-func (s *Server) place(ctx context.Context, in *input) (*desktop.Point, string, error) {
+func (s *seat) place(ctx context.Context, in *input) (*desktop.Point, string, error) {
 	p, err := in.position()
 	if p == nil || err != nil {
 		return nil, "", err
@@ -128,7 +111,7 @@ func (s *Server) place(ctx context.Context, in *input) (*desktop.Point, string, 
 	return &at, of.ID, err
 }
 
-func where(at *desktop.Point) string {
+func placeText(at *desktop.Point) string {
 	if at == nil {
 		return "where the pointer is"
 	}
@@ -138,7 +121,7 @@ func where(at *desktop.Point) string {
 // clicks returns the action that clicks a button count times. An empty button or a zero count
 // is taken from the input.
 func clicks(button desktop.Button, count int) action {
-	return func(s *Server, ctx context.Context, in *input) (outcome, error) {
+	return func(s *seat, ctx context.Context, in *input) (outcome, error) {
 		at, observation, err := s.place(ctx, in)
 		if err != nil {
 			return outcome{}, err
@@ -165,13 +148,13 @@ func clicks(button desktop.Button, count int) action {
 		if c.Button != "" && c.Button != desktop.ButtonLeft {
 			how += " the " + string(c.Button) + " button"
 		}
-		return outcome{text: fmt.Sprintf("%s %s.", how, where(at)), acted: true}, nil
+		return outcome{text: fmt.Sprintf("%s %s.", how, placeText(at)), acted: true}, nil
 	}
 }
 
 // buttons returns the action that presses or releases a button.
 func buttons(down bool) action {
-	return func(s *Server, ctx context.Context, in *input) (outcome, error) {
+	return func(s *seat, ctx context.Context, in *input) (outcome, error) {
 		at, observation, err := s.place(ctx, in)
 		if err != nil {
 			return outcome{}, err
@@ -179,14 +162,14 @@ func buttons(down bool) action {
 		b := desktop.ButtonPress{At: at, Button: in.button(), Modifiers: in.modifiers(), Observation: observation}
 		if down {
 			_, err = s.desk.ButtonDown(ctx, b)
-			return outcome{text: fmt.Sprintf("The button is down %s. left_mouse_up releases it.", where(at)), acted: true}, err
+			return outcome{text: fmt.Sprintf("The button is down %s. left_mouse_up releases it.", placeText(at)), acted: true}, err
 		}
 		_, err = s.desk.ButtonUp(ctx, b)
-		return outcome{text: fmt.Sprintf("The button was released %s.", where(at)), acted: true}, err
+		return outcome{text: fmt.Sprintf("The button was released %s.", placeText(at)), acted: true}, err
 	}
 }
 
-func (s *Server) move(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) move(ctx context.Context, in *input) (outcome, error) {
 	at, observation, err := s.place(ctx, in)
 	switch {
 	case err != nil:
@@ -195,10 +178,10 @@ func (s *Server) move(ctx context.Context, in *input) (outcome, error) {
 		return outcome{}, badf("coordinate: is missing; give [x, y] in pixels of the screenshot")
 	}
 	_, err = s.desk.Move(ctx, desktop.Move{At: *at, Modifiers: in.modifiers(), Observation: observation})
-	return outcome{text: fmt.Sprintf("The pointer is %s.", where(at)), acted: true}, err
+	return outcome{text: fmt.Sprintf("The pointer is %s.", placeText(at)), acted: true}, err
 }
 
-func (s *Server) drag(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) drag(ctx context.Context, in *input) (outcome, error) {
 	path := in.Path
 	if path == nil {
 		end, err := in.position()
@@ -235,11 +218,7 @@ func (s *Server) drag(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: fmt.Sprintf("Dragged from [%d, %d] to [%d, %d].", d.Path[0].X, d.Path[0].Y, d.Path[len(d.Path)-1].X, d.Path[len(d.Path)-1].Y), acted: true}, err
 }
 
-// pixelsPerClick is how far a click of the wheel scrolls in Chromium on X11. OpenAI's
-// models give distances in pixels.
-const pixelsPerClick = 53
-
-func (s *Server) scroll(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) scroll(ctx context.Context, in *input) (outcome, error) {
 	at, observation, err := s.place(ctx, in)
 	if err != nil {
 		return outcome{}, err
@@ -252,44 +231,44 @@ func (s *Server) scroll(ctx context.Context, in *input) (outcome, error) {
 			amount = *in.Amount
 		}
 		n, err := integer("scroll_amount", amount)
-		if err != nil || n < 1 || n > 1000 {
-			return outcome{}, badf("scroll_amount: must be a whole number of clicks of the wheel from 1 to 1000, and is %v", amount)
+		if err != nil || n < 0 || n > 1000 {
+			return outcome{}, badf("scroll_amount: must be a whole number of clicks of the wheel from 0 to 1000, and is %v", amount)
 		}
 		to, ok := map[string]desktop.Point{"up": {Y: -n}, "down": {Y: n}, "left": {X: -n}, "right": {X: n}}[in.Direction]
 		if !ok {
 			return outcome{}, badf("scroll_direction: must be up, down, left or right, and is %q", in.Direction)
 		}
 		w.DX, w.DY = to.X, to.Y
-	case in.ScrollX != 0 || in.ScrollY != 0:
-		if w.DX, err = wheel("scroll_x", in.ScrollX); err != nil {
-			return outcome{}, err
-		}
-		if w.DY, err = wheel("scroll_y", in.ScrollY); err != nil {
+	case in.ScrollX != nil || in.ScrollY != nil:
+		if w.DX, w.DY, err = s.clicksOf(ctx, in, at, observation); err != nil {
 			return outcome{}, err
 		}
 	default:
 		return outcome{}, badf("scroll_direction: is missing; it must be up, down, left or right")
 	}
 	_, err = s.desk.Scroll(ctx, w)
-	return outcome{text: fmt.Sprintf("Scrolled %s.", where(at)), acted: true}, err
+	return outcome{text: fmt.Sprintf("Scrolled %s.", placeText(at)), acted: true}, err
 }
 
-// wheel converts pixels to clicks of the wheel, at least one.
-func wheel(field string, pixels float64) (int, error) {
-	if !(pixels >= -1000*pixelsPerClick && pixels <= 1000*pixelsPerClick) { // also NaN
-		return 0, badf("%s: must be between -%d and %d pixels, and is %v", field, 1000*pixelsPerClick, 1000*pixelsPerClick, pixels)
-	}
-	if pixels != 0 && math.Abs(pixels) < pixelsPerClick {
-		pixels = math.Copysign(pixelsPerClick, pixels)
-	}
-	return int(pixels / pixelsPerClick), nil
-}
-
-func (s *Server) typeText(ctx context.Context, in *input) (outcome, error) {
-	if in.Text == nil || *in.Text == "" {
+func (s *seat) typeText(ctx context.Context, in *input) (outcome, error) {
+	switch {
+	case in.Secret != "" && in.Text != nil && *in.Text != "":
+		return outcome{}, badf("secret: cannot be given together with text")
+	case in.Secret != "":
+		err := s.desk.Type(ctx, desktop.Type{SecretName: in.Secret})
+		return outcome{text: "Typed the secret " + in.Secret + ".", acted: true}, err
+	case in.Text == nil || *in.Text == "":
 		return outcome{}, badf("text: is missing; give the text to type")
 	}
-	if err := s.desk.Type(ctx, desktop.Type{Text: *in.Text}); err != nil {
+	delay := 0.0
+	if in.DelayMS != nil {
+		delay = *in.DelayMS
+	}
+	if !(delay >= 0 && delay <= maxDelay) { // also NaN
+		return outcome{}, badf("delayMs: must be between 0 and %d, and is %v", maxDelay, delay)
+	}
+	t := desktop.Type{Text: *in.Text, Mode: desktop.TypeMode(in.Mode), Delay: time.Duration(delay * float64(time.Millisecond))}
+	if err := s.desk.Type(ctx, t); err != nil {
 		return outcome{}, err
 	}
 	return outcome{text: fmt.Sprintf("Typed %d characters.", len([]rune(*in.Text))), acted: true}, nil
@@ -319,10 +298,17 @@ func (in *input) chords() ([]string, error) {
 			all[i] = "space"
 		}
 	}
+	if in.Repeat != nil {
+		n, err := integer("repeat", *in.Repeat)
+		if err != nil || n < 1 || n*len(all) > maxKeys {
+			return nil, badf("repeat: must be a whole number from 1, with at most %d key presses in all, and is %v", maxKeys, *in.Repeat)
+		}
+		all = slices.Repeat(all, n)
+	}
 	return all, nil
 }
 
-func (s *Server) key(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) key(ctx context.Context, in *input) (outcome, error) {
 	chords, err := in.chords()
 	if err != nil {
 		return outcome{}, err
@@ -338,12 +324,35 @@ func (s *Server) key(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: "Pressed " + strings.Join(chords, " ") + ".", acted: true}, nil
 }
 
-// holdKey holds a key for some seconds. It releases the key also after errors.
-func (s *Server) holdKey(ctx context.Context, in *input) (outcome, error) {
+// holds returns the action that presses a key or chord, or releases it.
+func holds(down bool) action {
+	return func(s *seat, ctx context.Context, in *input) (outcome, error) {
+		chord, err := in.chord()
+		if err != nil {
+			return outcome{}, err
+		}
+		if down {
+			return outcome{text: fmt.Sprintf("%s is down. key_up releases it.", chord), acted: true}, s.desk.KeyDown(ctx, chord)
+		}
+		return outcome{text: fmt.Sprintf("%s was released.", chord), acted: true}, s.desk.KeyUp(ctx, chord)
+	}
+}
+
+// chord returns the one chord that an input names.
+func (in *input) chord() (string, error) {
 	chords, err := in.chords()
 	if err == nil && len(chords) > 1 {
 		err = badf("text: must name one key or chord to hold")
 	}
+	if err != nil {
+		return "", err
+	}
+	return chords[0], nil
+}
+
+// holdKey holds a key for some seconds. It releases the key also after errors.
+func (s *seat) holdKey(ctx context.Context, in *input) (outcome, error) {
+	chord, err := in.chord()
 	if err != nil {
 		return outcome{}, err
 	}
@@ -351,18 +360,18 @@ func (s *Server) holdKey(ctx context.Context, in *input) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := s.desk.KeyDown(ctx, chords[0]); err != nil {
+	if err := s.desk.KeyDown(ctx, chord); err != nil {
 		return outcome{}, err
 	}
 	waited := s.pause(ctx, seconds)
-	if err := s.desk.KeyUp(context.WithoutCancel(ctx), chords[0]); err != nil {
+	if err := s.desk.KeyUp(context.WithoutCancel(ctx), chord); err != nil {
 		return outcome{}, err
 	}
-	return outcome{text: fmt.Sprintf("Held %s for %v s.", chords[0], seconds), acted: true}, waited
+	return outcome{text: fmt.Sprintf("Held %s for %v s.", chord, seconds), acted: true}, waited
 }
 
 // pause waits for some seconds, or until the desktop is closed.
-func (s *Server) pause(ctx context.Context, seconds float64) error {
+func (s *seat) pause(ctx context.Context, seconds float64) error {
 	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 	defer timer.Stop()
 	look := time.NewTicker(250 * time.Millisecond)
@@ -382,7 +391,7 @@ func (s *Server) pause(ctx context.Context, seconds float64) error {
 }
 
 // wait waits for the input's duration or, without one, until the screen has stopped changing.
-func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) wait(ctx context.Context, in *input) (outcome, error) {
 	if in.Duration != nil {
 		seconds, err := in.seconds(0)
 		if err != nil {
@@ -395,7 +404,7 @@ func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 		return outcome{}, err
 	}
 	done := outcome{text: "The screen is still. " + describe(screenshot), picture: screenshot}
-	if !screenshot.Settled {
+	if !screenshot.Settled.Quiet {
 		done.text = "Waited 10 s, and the screen is still changing. " + describe(screenshot)
 	}
 	if in.Screenshot != nil && !*in.Screenshot {
@@ -404,7 +413,7 @@ func (s *Server) wait(ctx context.Context, in *input) (outcome, error) {
 	return done, nil
 }
 
-func (s *Server) cursorPosition(ctx context.Context, _ *input) (outcome, error) {
+func (s *seat) cursorPosition(ctx context.Context, _ *input) (outcome, error) {
 	of, err := s.view(ctx)
 	if err != nil {
 		return outcome{}, err
@@ -413,6 +422,6 @@ func (s *Server) cursorPosition(ctx context.Context, _ *input) (outcome, error) 
 	if err != nil {
 		return outcome{}, err
 	}
-	at := inPicture(p.Point, of)
+	at := of.FromScreen(p.Point)
 	return outcome{text: fmt.Sprintf("The pointer is at [%d, %d].", at.X, at.Y)}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -154,6 +155,9 @@ func TestUse(t *testing.T) {
 		{"computer", args{"type": "click", "x": 500, "y": 600, "button": "wheel"}},
 		{"computer", args{"type": "scroll", "x": 300, "y": 300, "scroll_x": 0, "scroll_y": -200}},
 		{"scroll", args{"coordinate": []int{300, 300}, "scroll_direction": "down", "scroll_amount": 2}},
+		{"scroll", args{"coordinate": "[300, 300]", "scroll_direction": "down", "scroll_amount": 0}},
+		{"computer", args{"type": "scroll", "x": 300.5, "y": 300.2, "scroll_x": 0, "scroll_y": 0}},
+		{"move", args{"coordinate": []float64{100.5, 50.2}}},
 		{"computer", args{"type": "move", "x": 7, "y": 9}},
 		{"left_mouse_down", args{"coordinate": []int{900, 700}}},
 		{"left_mouse_up", args{}},
@@ -292,6 +296,13 @@ func TestActor(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.refuses("click", args{"coordinate": []int{5, 5}}, "control_held: viewer Jane")
+	a.refuses("click", args{"coordinate": []int{5, 5}, "waitControlMs": 1}, "control of this desktop since 2")
+	time.AfterFunc(10*time.Millisecond, func() {
+		if err := d.ReleaseControl(context.Background(), desktop.Actor{Kind: desktop.ActorViewer, Name: "Jane"}); err != nil {
+			t.Error(err)
+		}
+	})
+	a.must("click", args{"coordinate": []int{5, 5}, "waitControlMs": 60000})
 	a.must("screenshot", nil)
 }
 
@@ -305,7 +316,7 @@ func TestRefusals(t *testing.T) {
 		part string
 	}{
 		{"click", args{"coordinate": []int{-1, 5}}, "coordinate: [-1, 5] is outside of the screenshot, which is 1024x768"},
-		{"click", args{"coordinate": []float64{0.5, 0.25}}, "coordinate: must be a whole number of pixels"},
+		{"click", args{"coordinate": []float64{-0.5, 0.25}}, "coordinate: [-1, 0] is outside"},
 		{"click", args{"coordinate": "5,5"}, "[x, y]"},
 		{"click", args{"coordinate": []int{1}}, "[x, y]"},
 		{"click", args{"x": 5}, "x and y must both"},
@@ -352,10 +363,11 @@ func TestRefusals(t *testing.T) {
 		{"computer", args{"actions": []args{{"action": "move", "coordinate": []int{9, 9}}, {"action": "click", "coordinate": []int{9, 9999}}}}, "action 2 of 2: coordinate"},
 		{"computer", args{"actions": []any{args{"action": "move"}, 7}}, "none was done"},
 	} {
+		before := pointer(t, d)
 		a.refuses(c.tool, c.args, c.part)
-	}
-	if p := pointer(t, d); p != (desktop.Point{X: 9, Y: 9}) {
-		t.Errorf("the pointer is at %v", p)
+		if p := pointer(t, d); p != before {
+			t.Errorf("%s %v moved the pointer to %v", c.tool, c.args, p)
+		}
 	}
 	if _, err := a.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "fly"}); err == nil {
 		t.Error("there is a tool to fly")
@@ -364,6 +376,25 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.refuses("screenshot", nil, "tell the user")
+}
+
+// TestFewTools: a model chooses from fewer than 25 tools, with all that a server can offer.
+func TestFewTools(t *testing.T) {
+	t.Parallel()
+	a := connect(t, startDesktop(t, desktop.Config{}), computer.Config{
+		Elements: struct{ computer.Elements }{},
+		Browser:  func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, nil },
+	})
+	list, err := a.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == name })
+	}
+	if n := len(list.Tools); n >= 25 || !has("browser") || !has("elements") {
+		t.Errorf("there are %d tools: %v", n, list.Tools)
+	}
 }
 
 func TestList(t *testing.T) {
@@ -392,8 +423,9 @@ func TestList(t *testing.T) {
 	if err := d.Resize(t.Context(), desktop.Size{Width: 800, Height: 600}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err = a.session.ListTools(t.Context(), nil); err != nil || !strings.Contains(list.Tools[len(list.Tools)-1].Description+list.Tools[0].Description, "800x600") {
-		t.Error(list.Tools[0].Description, err)
+	resized := func(tool *mcp.Tool) bool { return strings.Contains(tool.Description, "800x600") }
+	if list, err = a.session.ListTools(t.Context(), nil); err != nil || !slices.ContainsFunc(list.Tools, resized) {
+		t.Error(list, err)
 	}
 }
 

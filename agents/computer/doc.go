@@ -1,5 +1,6 @@
 // Package computer offers a desktop to agents as tools of the Model Context Protocol (MCP):
-// screenshots, pointer, keyboard, windows, clipboard, and starting programs.
+// screenshots, pointer, keyboard, windows, clipboard, elements, browser, and starting
+// programs.
 //
 // # Usage
 //
@@ -11,6 +12,9 @@
 // coordinate, and scroll with scroll_direction. The names of OpenAI's tool have the same effect, for
 // example click with x and y, and keypress with keys. Each action is a tool. The tool "computer"
 // takes any action, or a list of actions.
+//
+// [Server.Call] executes a call of the computer tool of a [Provider] as the model made it, and
+// returns the result in the provider's form. [Server.Tool] returns the tool's definition.
 //
 // # Coordinates
 //

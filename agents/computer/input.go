@@ -10,13 +10,19 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/batch"
 )
 
 // Limits of a call.
 const (
 	maxSeconds = 60
+
+	// maxControlWait bounds waitControlMs.
+	maxControlWait = 600_000
+
 	maxActions = 100
 	maxKeys    = 100
+	maxDelay   = 10_000 // milliseconds
 )
 
 // input has the parameters of all tools, in Anthropic's and OpenAI's dialects.
@@ -24,6 +30,8 @@ type input struct {
 	Action  string            `json:"action"`
 	Type    string            `json:"type"` // OpenAI's word for action
 	Actions []json.RawMessage `json:"actions"`
+	Expect  string            `json:"expect"`
+	StopOn  []batch.Stop      `json:"stopOn"`
 
 	Coordinate *pair    `json:"coordinate"`
 	Start      *pair    `json:"start_coordinate"`
@@ -34,14 +42,23 @@ type input struct {
 	Count      *float64 `json:"count"`
 	Modifiers  keys     `json:"modifiers"`
 
+	Ref   string   `json:"ref"`
+	Do    string   `json:"do"`
+	Value string   `json:"value"`
+	Role  string   `json:"role"`
+	Name  string   `json:"name"`
+	Limit *float64 `json:"limit"`
+
 	Text      *string  `json:"text"`
+	Secret    string   `json:"secret"`
 	Keys      keys     `json:"keys"`
 	Key       string   `json:"key"`
+	Repeat    *float64 `json:"repeat"`
 	Duration  *float64 `json:"duration"`
 	Direction string   `json:"scroll_direction"`
 	Amount    *float64 `json:"scroll_amount"`
-	ScrollX   float64  `json:"scroll_x"`
-	ScrollY   float64  `json:"scroll_y"`
+	ScrollX   *float64 `json:"scroll_x"`
+	ScrollY   *float64 `json:"scroll_y"`
 	Region    *region  `json:"region"`
 
 	Window json.RawMessage `json:"window"`
@@ -53,7 +70,14 @@ type input struct {
 	Target string          `json:"target"`
 	Kind   string          `json:"kind"`
 
-	Screenshot *bool `json:"screenshot"`
+	DelayMS *float64          `json:"delayMs"`
+	Mode    string            `json:"mode"`
+	Env     map[string]string `json:"env"`
+	Cwd     string            `json:"cwd"`
+	Ready   *bool             `json:"ready"`
+
+	Screenshot  *bool   `json:"screenshot"`
+	WaitControl float64 `json:"waitControlMs"`
 }
 
 // inputError reports an invalid parameter and what would be valid.
@@ -69,18 +93,22 @@ func decode(arguments json.RawMessage) (*input, error) {
 	if len(bytes.TrimSpace(arguments)) == 0 {
 		return in, nil
 	}
-	err := json.Unmarshal(arguments, in)
+	return in, decodeArguments(arguments, in)
+}
+
+func decodeArguments(arguments json.RawMessage, into any) error {
+	err := json.Unmarshal(arguments, into)
 	var bad *inputError
 	var typed *json.UnmarshalTypeError
 	switch {
 	case err == nil:
-		return in, nil
+		return nil
 	case errors.As(err, &bad):
-		return nil, bad
+		return bad
 	case errors.As(err, &typed) && typed.Field != "":
-		return nil, badf("%s: must be %s, and is a %s", typed.Field, expected(typed), typed.Value)
+		return badf("%s: must be %s, and is a %s", typed.Field, expected(typed), typed.Value)
 	default:
-		return nil, badf("the arguments must be a JSON object with the tool's parameters: %v", err)
+		return badf("the arguments must be a JSON object with the tool's parameters: %v", err)
 	}
 }
 
@@ -106,6 +134,7 @@ type pair struct{ X, Y float64 }
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *pair) UnmarshalJSON(data []byte) error {
 	var list []float64
+	data = unquoted(data)
 	if err := json.Unmarshal(data, &list); err == nil && len(list) == 2 {
 		p.X, p.Y = list[0], list[1]
 		return nil
@@ -115,7 +144,16 @@ func (p *pair) UnmarshalJSON(data []byte) error {
 		p.X, p.Y = *object.X, *object.Y
 		return nil
 	}
-	return badf("a coordinate must be [x, y], two whole numbers; this is %.80s", data)
+	return badf("a coordinate must be [x, y], two numbers; this is %.80s", data)
+}
+
+// unquoted returns the list in a string: some models write "[100, 50]".
+func unquoted(data []byte) []byte {
+	var text string
+	if json.Unmarshal(data, &text) == nil && strings.HasPrefix(text, "[") {
+		return []byte(text)
+	}
+	return data
 }
 
 // region is [x0, y0, x1, y1].
@@ -124,8 +162,8 @@ type region [4]float64
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *region) UnmarshalJSON(data []byte) error {
 	var list []float64
-	if err := json.Unmarshal(data, &list); err != nil || len(list) != 4 {
-		return badf("region: must be [x0, y0, x1, y1], four whole numbers; this is %.80s", data)
+	if err := json.Unmarshal(unquoted(data), &list); err != nil || len(list) != 4 {
+		return badf("region: must be [x0, y0, x1, y1], four numbers; this is %.80s", data)
 	}
 	copy(r[:], list)
 	return nil
@@ -154,15 +192,18 @@ func (k *keys) UnmarshalJSON(data []byte) error {
 // integer converts a number without a fraction.
 func integer(field string, v float64) (int, error) {
 	if v != math.Trunc(v) || math.Abs(v) > 1<<20 {
-		return 0, badf("%s: must be a whole number of pixels in the screenshot, and is %v", field, v)
+		return 0, badf("%s: must be a whole number, and is %v", field, v)
 	}
 	return int(v), nil
 }
 
-// integers converts both numbers.
-func (p pair) integers(field string) (x, y int, err error) {
-	x, errX := integer(field, p.X)
-	y, errY := integer(field, p.Y)
+// pixel returns the pixel that a coordinate is in.
+func pixel(field string, v float64) (int, error) { return integer(field, math.Floor(v)) }
+
+// pixels converts both numbers.
+func (p pair) pixels(field string) (x, y int, err error) {
+	x, errX := pixel(field, p.X)
+	y, errY := pixel(field, p.Y)
 	return x, y, cmp.Or(errX, errY)
 }
 

@@ -15,18 +15,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Relay serves one client on stdio with the tools of a [Server] at an HTTP endpoint. It is
-// for agents that start MCP servers but do not connect to them.
+// Relay serves one client on stdio with the tools of a [Server] at an HTTP endpoint, under the
+// client's name. It is for agents that start MCP servers but do not connect to them.
 type Relay struct {
 	// Endpoint is the URL of the other server.
 	Endpoint string
 
 	// Header is sent with every request. It has the token.
 	Header http.Header
-
-	// ActorHeader, if set, is the header in which the other server expects the actor's
-	// name. Relay sends the client's name, unless Header has one.
-	ActorHeader string
 
 	// Version is the version in serverInfo. Empty: "1".
 	Version string
@@ -83,7 +79,7 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			p.drop(session) // the next call connects again
 		}
 		if method == "tools/call" {
-			text := fmt.Sprintf("The desktop's server did not answer: %v. Whether the action was done is not known. Wait and take a screenshot, or tell the user.", err)
+			text := fmt.Sprintf("The desktop's server did not answer: %v. It is unknown whether the action took place. Wait and take a screenshot, or tell the user.", err)
 			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
 		}
 		return nil, fmt.Errorf("the desktop's server at %s did not answer: %w", p.relay.Endpoint, err)
@@ -103,7 +99,7 @@ func forward(ctx context.Context, to *mcp.ClientSession, req mcp.Request) (mcp.R
 		if len(arguments) == 0 {
 			arguments = json.RawMessage("{}")
 		}
-		return to.CallTool(ctx, &mcp.CallToolParams{Name: req.Params.Name, Arguments: arguments})
+		return to.CallTool(ctx, &mcp.CallToolParams{Meta: traceContext(req.Params.Meta), Name: req.Params.Name, Arguments: arguments})
 	}
 	return nil, fmt.Errorf("a request of type %T", req)
 }
@@ -121,17 +117,10 @@ func (p *peer) connect(ctx context.Context, req mcp.Request) (*mcp.ClientSession
 			name = i.ClientInfo.Name
 		}
 	}
-	header := p.relay.Header.Clone()
-	if h := p.relay.ActorHeader; h != "" && header.Get(h) == "" {
-		if header == nil {
-			header = http.Header{}
-		}
-		header.Set(h, name)
-	}
 	c := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
 	session, err := c.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: p.relay.Endpoint, MaxRetries: -1, DisableStandaloneSSE: true,
-		HTTPClient: &http.Client{Transport: sending{p.base, header}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		HTTPClient: &http.Client{Transport: sending{p.base, p.relay.Header}, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // only that server may get the token
 		}},
 	}, nil)

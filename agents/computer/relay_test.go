@@ -23,13 +23,13 @@ func TestRelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := make(chan string, 1000)
+	events := d.Subscribe(0)
+	defer events.Close()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
 		}
-		names <- r.Header.Get("Actor-Name")
 		s.ServeHTTP(w, r)
 	})
 	web := httptest.NewServer(handler)
@@ -37,7 +37,7 @@ func TestRelay(t *testing.T) {
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
 	done := make(chan error, 1)
-	relay := computer.Relay{Endpoint: web.URL, Header: http.Header{"Authorization": {"Bearer secret"}}, ActorHeader: "Actor-Name"}
+	relay := computer.Relay{Endpoint: web.URL, Header: http.Header{"Authorization": {"Bearer secret"}}}
 	go func() { done <- relay.Run(context.Background(), theirIn, theirOut) }()
 	t.Cleanup(func() {
 		_ = in.Close()
@@ -54,8 +54,13 @@ func TestRelay(t *testing.T) {
 	if p := pointer(t, d); p != (desktop.Point{X: 300, Y: 200}) {
 		t.Error(p)
 	}
-	if name := <-names; name != "tester" {
-		t.Errorf("%q acts", name)
+	for e := range events.Events() {
+		if e.Type == desktop.EventAction {
+			if e.Action.Actor.Name != "tester" {
+				t.Errorf("%+v acts", e.Action.Actor)
+			}
+			break
+		}
 	}
 	a.refuses("click", args{"coordinate": []int{800, 0}}, "outside of the screenshot")
 	if _, err := a.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "fly"}); err == nil {
@@ -82,19 +87,46 @@ func TestRelayTellsProblems(t *testing.T) {
 		_, _ = io.WriteString(w, `{"status":409,"detail":"Desktop runtime has not been started"}`)
 	}))
 	t.Cleanup(web.Close)
+	a := connectToRelay(t, web.URL)
+	a.refuses("screenshot", nil, "Desktop runtime has not been started")
+	if _, err := a.session.ListTools(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "has not been started") {
+		t.Errorf("ListTools = %v", err)
+	}
+}
+
+// connectToRelay connects an agent to a relay of an endpoint. The relay ends with the test.
+func connectToRelay(t *testing.T, endpoint string) *agent {
+	t.Helper()
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- computer.Relay{Endpoint: web.URL}.Run(context.Background(), theirIn, theirOut) }()
+	go func() { done <- computer.Relay{Endpoint: endpoint}.Run(context.Background(), theirIn, theirOut) }()
 	t.Cleanup(func() {
 		_ = in.Close()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	a := connectTo(t, &mcp.IOTransport{Reader: out, Writer: in})
-	a.refuses("screenshot", nil, "Desktop runtime has not been started")
-	if _, err := a.session.ListTools(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "has not been started") {
-		t.Errorf("ListTools = %v", err)
+	return connectTo(t, &mcp.IOTransport{Reader: out, Writer: in})
+}
+
+// TestRelayKeepsTrace forwards the trace that a call names, and nothing else of its _meta.
+func TestRelayKeepsTrace(t *testing.T) {
+	t.Parallel()
+	got := make(chan mcp.Meta, 1)
+	s := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "x", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		got <- r.Params.Meta
+		return &mcp.CallToolResult{}, nil
+	})
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	t.Cleanup(web.Close)
+	a := connectToRelay(t, web.URL)
+	const parent, state = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "v=1"
+	if _, err := a.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x", Meta: mcp.Meta{"traceparent": parent, "tracestate": state, "other": "secret"}}); err != nil {
+		t.Fatal(err)
+	}
+	if meta := <-got; meta["traceparent"] != parent || meta["tracestate"] != state || meta["other"] != nil {
+		t.Errorf("_meta is %v", meta)
 	}
 }

@@ -3,6 +3,7 @@ package computer
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +12,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/activity"
+	"github.com/deskhand/deskhand/desktop/batch"
 )
 
 // Desktop is the desktop of a [Server]: a *desktop.Desktop or a wrapper of one.
@@ -37,21 +42,11 @@ type Screen interface {
 // Mouse is the part of a [Desktop] for the pointer.
 type Mouse interface {
 	Pointer(context.Context) (desktop.Pointer, error)
-	Move(context.Context, desktop.Move) (desktop.Pointer, error)
-	Click(context.Context, desktop.Click) (desktop.Pointer, error)
-	ButtonDown(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
-	ButtonUp(context.Context, desktop.ButtonPress) (desktop.Pointer, error)
-	Drag(context.Context, desktop.Drag) (desktop.Pointer, error)
-	Scroll(context.Context, desktop.Scroll) (desktop.Pointer, error)
+	batch.Mouse
 }
 
 // Keyboard is the part of a [Desktop] for the keyboard.
-type Keyboard interface {
-	Type(context.Context, desktop.Type) error
-	Press(context.Context, desktop.Press) error
-	KeyDown(ctx context.Context, key string) error
-	KeyUp(ctx context.Context, key string) error
-}
+type Keyboard interface{ batch.Keyboard }
 
 // Clipboards is the part of a [Desktop] for its selections.
 type Clipboards interface {
@@ -96,8 +91,23 @@ type Config struct {
 	// Actor is the actor of all actions. Zero: an agent with the name of the MCP client.
 	Actor desktop.Actor
 
+	// Activity finds what others did while an actor did not have control, which the next result
+	// for the actor says. Nil: a Tracker of the server's own.
+	Activity *activity.Tracker
+
+	// Elements reads and uses the elements of the programs on the desktop. Nil: the tools for
+	// elements are missing.
+	Elements Elements
+
+	// Browser executes an action of the tool browser, with a JSON object of its arguments, and
+	// returns the result as JSON, or nil. Nil: the tool is missing.
+	Browser func(ctx context.Context, action string, args json.RawMessage) (json.RawMessage, error)
+
 	// Version is the server's version in the answer to initialize. Empty: "1".
 	Version string
+
+	// Tracer makes a span of each call of a tool. Nil: there are no spans.
+	Tracer trace.Tracer
 
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
@@ -123,18 +133,25 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<10)
 	c.Version = cmp.Or(c.Version, "1")
+	c.Activity = cmp.Or(c.Activity, &activity.Tracker{})
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
 }
 
 // Server is an MCP server of one desktop, and an http.Handler.
 type Server struct {
+	seat
+	mcp *mcp.Server
+	web http.Handler
+}
+
+// seat performs the actions of a model on a desktop, and keeps the observation in which the
+// model's coordinates are.
+type seat struct {
 	cfg  Config
 	desk Desktop
-	mcp  *mcp.Server
-	web  http.Handler
 
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // guards the field below
 	last desktop.Observation
 }
 
@@ -153,7 +170,7 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, desk: d}
+	s := &Server{seat: seat{cfg: cfg, desk: d}}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "deskhand", Title: "Desktop", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Logger:       cfg.Logger,
@@ -162,6 +179,14 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 	})
 	for _, t := range tools {
 		s.mcp.AddTool(t.describe(), s.called(t.name))
+	}
+	if cfg.Elements != nil {
+		for _, t := range elementTools {
+			s.mcp.AddTool(t.describe(), s.called(t.name))
+		}
+	}
+	if cfg.Browser != nil {
+		s.mcp.AddTool(browserTool.describe(), s.browse)
 	}
 	s.mcp.AddReceivingMiddleware(s.receive)
 	s.web = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
@@ -229,11 +254,8 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			return result, err
 		case "tools/call":
-			call, ok := req.(*mcp.CallToolRequest)
-			if ok && !slices.ContainsFunc(tools, func(t tool) bool { return t.name == call.Params.Name }) {
-				if _, known := actions[call.Params.Name]; known {
-					return s.called(call.Params.Name)(ctx, call)
-				}
+			if call, ok := req.(*mcp.CallToolRequest); ok {
+				return s.call(ctx, call, next)
 			}
 		}
 		// The SDK would answer these methods.
@@ -243,6 +265,18 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// call calls a tool, which can have the name of any action.
+func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest, next mcp.MethodHandler) (result mcp.Result, err error) {
+	ctx, end := s.beginSpan(ctx, req)
+	defer func() { end(result, err) }()
+	if !slices.ContainsFunc(tools, func(t tool) bool { return t.name == req.Params.Name }) {
+		if _, known := actions[req.Params.Name]; known {
+			return s.called(req.Params.Name)(ctx, req)
+		}
+	}
+	return next(ctx, "tools/call", req)
 }
 
 // sizeMark stands for the size of screenshots in descriptions.
@@ -264,14 +298,20 @@ func (s *Server) called(name string) mcp.ToolHandler {
 		ctx, stop := withRequest(desktop.WithActor(ctx, s.actor(ctx, req)))
 		defer stop()
 		in, err := decode(req.Params.Arguments)
+		if err == nil && in.WaitControl > 0 {
+			wait := min(in.WaitControl, maxControlWait)
+			ctx = desktop.WithControlWait(ctx, time.Duration(wait)*time.Millisecond)
+		}
 		if err == nil {
 			var done outcome
 			if done, err = s.do(ctx, name, in); err == nil {
-				return s.result(ctx, done, in)
+				r, err := s.result(ctx, done, in)
+				return s.withMeanwhile(ctx, r), err
 			}
 		}
-		s.cfg.Logger.Debug("tool failed", "tool", name, "error", err)
-		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}, nil
+		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", name, "error", err)
+		r := &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}
+		return s.withMeanwhile(ctx, r), nil
 	}
 }
 

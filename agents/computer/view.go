@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/activity"
 )
 
 const jpegQuality = 80
@@ -19,6 +21,7 @@ type outcome struct {
 	picture *desktop.Screenshot // nil: none
 	content mcp.Content         // additional content, or nil
 	acted   bool                // the result gets a new screenshot
+	failed  bool                // a list of actions ended at an action that failed
 }
 
 // result returns an outcome as a tool result. After an action it takes a screenshot.
@@ -34,7 +37,7 @@ func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.Call
 			text += " " + describe(screenshot)
 		}
 	}
-	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	r := &mcp.CallToolResult{IsError: done.failed, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 	if done.content != nil {
 		r.Content = append(r.Content, done.content)
 	}
@@ -44,23 +47,52 @@ func (s *Server) result(ctx context.Context, done outcome, in *input) (*mcp.Call
 	return r, nil
 }
 
+// withMeanwhile adds what others did while the actor of the call did not have control.
+func (s *Server) withMeanwhile(ctx context.Context, r *mcp.CallToolResult) *mcp.CallToolResult {
+	d, ok := s.desk.(activity.Desktop)
+	if !ok || r == nil {
+		return r
+	}
+	deeds := s.cfg.Activity.Meanwhile(d, desktop.ActorFrom(ctx))
+	if len(deeds) == 0 {
+		return r
+	}
+	if of, err := s.view(ctx); err == nil {
+		deeds = activity.Map(deeds, of.FromScreen)
+	}
+	var text strings.Builder
+	text.WriteString("While you did not have control")
+	for i, d := range deeds {
+		text.WriteString(map[bool]string{true: ": ", false: "; "}[i == 0] + d.String())
+	}
+	r.Content = append(r.Content, &mcp.TextContent{Text: text.String() + "."})
+	return r
+}
+
 // describe returns a screenshot's description for the model.
 func describe(screenshot *desktop.Screenshot) string {
 	text := fmt.Sprintf("The screenshot is %dx%d pixels.", screenshot.Size.Width, screenshot.Size.Height)
-	if !screenshot.Settled {
+	if !screenshot.Settled.Quiet {
 		text += " The screen was still changing when it was taken."
+	}
+	var moving []string
+	for _, r := range screenshot.Animating() {
+		moving = append(moving, fmt.Sprintf("[%d, %d, %d, %d]", r.X, r.Y, r.X+r.Width-1, r.Y+r.Height-1))
+	}
+	if len(moving) > 0 {
+		text += " Only an animation went on, in " + strings.Join(moving, " and ") + "."
 	}
 	return text
 }
 
 // scale returns the factor that brings a picture below the limits.
-func (s *Server) scale(size desktop.Size) float64 {
+func (s *seat) scale(size desktop.Size) float64 {
 	w, h := float64(size.Width), float64(size.Height)
 	k := min(1, float64(s.cfg.MaxEdge)/max(w, h), math.Sqrt(float64(s.cfg.MaxPixels)/(w*h)))
 	return max(k, 0.1) // the desktop's minimum
 }
 
-func (s *Server) pictureSize() desktop.Size {
+func (s *seat) pictureSize() desktop.Size {
 	size := s.desk.Status().Size
 	k := s.scale(size)
 	return desktop.Size{Width: int(math.Round(float64(size.Width) * k)), Height: int(math.Round(float64(size.Height) * k))}
@@ -74,7 +106,7 @@ const (
 
 // takeScreenshot takes a picture of the whole screen after the screen has not changed for
 // settle, or after timeout. Later coordinates are in pixels of this picture.
-func (s *Server) takeScreenshot(ctx context.Context, settle, timeout time.Duration) (*desktop.Screenshot, error) {
+func (s *seat) takeScreenshot(ctx context.Context, settle, timeout time.Duration) (*desktop.Screenshot, error) {
 	pic, err := s.encode(ctx, desktop.ScreenshotOptions{
 		Cursor: desktop.CursorPointer, Scale: s.scale(s.desk.Status().Size), Settle: settle, SettleTimeout: timeout,
 	})
@@ -88,8 +120,8 @@ func (s *Server) takeScreenshot(ctx context.Context, settle, timeout time.Durati
 }
 
 // encode takes a picture as PNG, or as JPEG if the PNG is larger than MaxBytes.
-func (s *Server) encode(ctx context.Context, o desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
-	settled := true
+func (s *seat) encode(ctx context.Context, o desktop.ScreenshotOptions) (*desktop.Screenshot, error) {
+	settled := desktop.Settled{Quiet: true}
 	if s.cfg.MaxBytes > 0 {
 		o.Format = desktop.PNG
 		pic, err := s.desk.Screenshot(ctx, o)
@@ -104,17 +136,14 @@ func (s *Server) encode(ctx context.Context, o desktop.ScreenshotOptions) (*desk
 	if err != nil {
 		return nil, err
 	}
-	if !settled {
-		unsettled := *pic
-		unsettled.Settled = false
-		pic = &unsettled
-	}
-	return pic, nil
+	first := *pic
+	first.Settled = settled
+	return &first, nil
 }
 
 // view returns the observation that coordinates are in. If no picture was taken yet, it
 // takes one.
-func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
+func (s *seat) view(ctx context.Context) (desktop.Observation, error) {
 	s.mu.Lock()
 	last := s.last
 	s.mu.Unlock()
@@ -130,7 +159,7 @@ func (s *Server) view(ctx context.Context) (desktop.Observation, error) {
 
 // locate checks that a position is in a picture, and converts it.
 func locate(field string, p pair, in desktop.Observation) (desktop.Point, error) {
-	x, y, err := p.integers(field)
+	x, y, err := p.pixels(field)
 	if err != nil {
 		return desktop.Point{}, err
 	}
@@ -141,18 +170,7 @@ func locate(field string, p pair, in desktop.Observation) (desktop.Point, error)
 	return desktop.Point{X: x, Y: y}, nil
 }
 
-// inPicture converts a position on the screen to one in the picture.
-func inPicture(p desktop.Point, in desktop.Observation) desktop.Point {
-	axis := func(v, from, picture, at int) int {
-		return min(max((2*(v-at)+1)*picture/(2*max(from, 1)), 0), max(picture-1, 0))
-	}
-	return desktop.Point{
-		X: axis(p.X, in.Region.Width, in.Size.Width, in.Region.X),
-		Y: axis(p.Y, in.Region.Height, in.Size.Height, in.Region.Y),
-	}
-}
-
-func (s *Server) screenshot(ctx context.Context, _ *input) (outcome, error) {
+func (s *seat) screenshot(ctx context.Context, _ *input) (outcome, error) {
 	screenshot, err := s.takeScreenshot(ctx, usualSettle, usualTimeout)
 	if err != nil {
 		return outcome{}, err
@@ -161,7 +179,7 @@ func (s *Server) screenshot(ctx context.Context, _ *input) (outcome, error) {
 }
 
 // zoom shows a part of the screen at full resolution.
-func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) zoom(ctx context.Context, in *input) (outcome, error) {
 	if in.Region == nil {
 		return outcome{}, badf("region: is missing; give [x0, y0, x1, y1] in pixels of the screenshot")
 	}
@@ -171,7 +189,7 @@ func (s *Server) zoom(ctx context.Context, in *input) (outcome, error) {
 	}
 	var edges [4]int
 	for i, v := range in.Region {
-		if edges[i], err = integer("region", v); err != nil {
+		if edges[i], err = pixel("region", v); err != nil {
 			return outcome{}, err
 		}
 	}

@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/batch"
 )
 
 // windows lists windows, or changes one.
-func (s *Server) windows(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) windows(ctx context.Context, in *input) (outcome, error) {
 	// In a call of the tool computer, Action is "windows".
 	operation := in.Kind
 	if operation == "" && in.Action != "windows" {
@@ -58,7 +62,7 @@ func (s *Server) windows(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: line(w, of) + ".", acted: true}, nil
 }
 
-func (s *Server) listWindows(ctx context.Context) (outcome, error) {
+func (s *seat) listWindows(ctx context.Context) (outcome, error) {
 	of, err := s.view(ctx)
 	if err != nil {
 		return outcome{}, err
@@ -79,13 +83,13 @@ func (s *Server) listWindows(ctx context.Context) (outcome, error) {
 
 // line describes a window, in coordinates of the picture.
 func line(w desktop.Window, of desktop.Observation) string {
-	from := inPicture(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y}, of)
-	to := inPicture(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1}, of)
+	from := of.FromScreen(desktop.Point{X: w.Bounds.X, Y: w.Bounds.Y})
+	to := of.FromScreen(desktop.Point{X: w.Bounds.X + w.Bounds.Width - 1, Y: w.Bounds.Y + w.Bounds.Height - 1})
 	parts := []string{fmt.Sprintf("window %d: %q (%s) from [%d, %d] to [%d, %d]", w.ID, w.Title, w.Class, from.X, from.Y, to.X, to.Y)}
 	for _, state := range []struct {
 		is   bool
 		name string
-	}{{w.Active, "focused"}, {w.Minimised, "minimised"}, {w.Maximised, "maximised"}} {
+	}{{w.Active, "focused"}, {w.Minimised, "minimised"}, {w.Maximised, "maximised"}, {w.Dialog, "dialog"}} {
 		if state.is {
 			parts = append(parts, state.name)
 		}
@@ -106,13 +110,13 @@ func (in *input) window() (desktop.WindowID, error) {
 	return desktop.WindowID(id), nil
 }
 
-func (s *Server) moveWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
+func (s *seat) moveWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
 	p, err := in.position()
 	switch {
 	case err != nil:
 		return desktop.Window{}, err
 	case p == nil:
-		return desktop.Window{}, badf("coordinate: is missing; give where the window's top left corner shall be as [x, y]")
+		return desktop.Window{}, badf("coordinate: is missing; give the window's new top left corner as [x, y]")
 	}
 	of, err := s.view(ctx)
 	if err != nil {
@@ -127,7 +131,7 @@ func (s *Server) moveWindow(ctx context.Context, id desktop.WindowID, in *input)
 	})
 }
 
-func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
+func (s *seat) resizeWindow(ctx context.Context, id desktop.WindowID, in *input) (desktop.Window, error) {
 	if in.Width == nil || in.Height == nil {
 		return desktop.Window{}, badf("width and height: must both be given, in pixels of the screenshot")
 	}
@@ -135,7 +139,7 @@ func (s *Server) resizeWindow(ctx context.Context, id desktop.WindowID, in *inpu
 	if err != nil {
 		return desktop.Window{}, err
 	}
-	w, h, err := pair{*in.Width, *in.Height}.integers("width and height")
+	w, h, err := pair{*in.Width, *in.Height}.pixels("width and height")
 	if err != nil {
 		return desktop.Window{}, err
 	}
@@ -148,7 +152,7 @@ const (
 	maxPicture = 4 << 20
 )
 
-func (s *Server) clipboardGet(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) clipboardGet(ctx context.Context, in *input) (outcome, error) {
 	kind, contentType, limit := "text", desktop.TypeText, maxText
 	switch in.Kind {
 	case "", "text":
@@ -169,9 +173,9 @@ func (s *Server) clipboardGet(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: "This picture is on the clipboard.", content: &mcp.ImageContent{Data: c.Data, MIMEType: "image/png"}}, nil
 }
 
-func (s *Server) clipboardSet(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) clipboardSet(ctx context.Context, in *input) (outcome, error) {
 	if in.Text == nil {
-		return outcome{}, badf("text: is missing; give what shall be on the clipboard")
+		return outcome{}, badf("text: is missing; give the text for the clipboard")
 	}
 	if err := s.desk.SetClipboard(ctx, desktop.Content{Type: desktop.TypeText, Data: []byte(*in.Text)}); err != nil {
 		return outcome{}, err
@@ -179,18 +183,22 @@ func (s *Server) clipboardSet(ctx context.Context, in *input) (outcome, error) {
 	return outcome{text: fmt.Sprintf("%d characters are on the clipboard. The key ctrl+v pastes them in most programs.", len([]rune(*in.Text)))}, nil
 }
 
-func (s *Server) launch(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) launch(ctx context.Context, in *input) (outcome, error) {
 	if in.App == "" {
 		return outcome{}, badf("app: is missing; name a program")
 	}
-	app, err := s.desk.Launch(ctx, desktop.Launch{App: in.App, Args: in.Args, Wait: in.Wait == nil || *in.Wait})
+	l := desktop.Launch{App: in.App, Args: in.Args, Dir: in.Cwd, Wait: in.Wait == nil || *in.Wait, Ready: in.Ready != nil && *in.Ready}
+	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
+		l.Env = append(l.Env, name+"="+in.Env[name])
+	}
+	app, err := s.desk.Launch(ctx, l)
 	if err != nil && app.PID == 0 {
 		return outcome{}, err
 	}
 	return launched(in.App, app, err), nil
 }
 
-func (s *Server) open(ctx context.Context, in *input) (outcome, error) {
+func (s *seat) open(ctx context.Context, in *input) (outcome, error) {
 	if in.Target == "" {
 		return outcome{}, badf("target: is missing; give a URL or the path of a file")
 	}
@@ -199,6 +207,17 @@ func (s *Server) open(ctx context.Context, in *input) (outcome, error) {
 		return outcome{}, err
 	}
 	return launched(in.Target, app, nil), nil
+}
+
+// chooseFile chooses a file in the dialog that has the focus.
+func (s *seat) chooseFile(ctx context.Context, in *input) (outcome, error) {
+	if in.Target == "" {
+		return outcome{}, badf("target: is missing; give the absolute path of the file")
+	}
+	if _, err := batch.Act(ctx, batch.Target{Desktop: s.desk}, batch.ChooseFile{Path: in.Target}); err != nil {
+		return outcome{}, err
+	}
+	return outcome{text: fmt.Sprintf("%s was chosen, and the dialog has closed.", in.Target), acted: true}, nil
 }
 
 func launched(what string, app desktop.App, err error) outcome {
@@ -223,24 +242,29 @@ func explain(err error) string {
 	remedy := ""
 	switch {
 	case errors.As(err, &held):
-		return fmt.Sprintf("control_held: %s has control of this desktop, so nothing was done. Screenshots still work. "+
-			"Wait and try again, or ask the user to give control back.", held.Holder)
+		return fmt.Sprintf("control_held: %s has control of this desktop since %s, so the action was refused. Screenshots still work. "+
+			"Try again with waitControlMs, which waits for the end of control, or ask the user to release it.",
+			held.Holder, held.Since.UTC().Format(time.RFC3339))
+	case errors.Is(err, desktop.ErrSecretNotFound):
+		remedy = "Ask the user for the name of the secret."
 	case errors.As(err, &invalid) && invalid.Field == "Observation":
 		remedy = "Take a screenshot, and use its coordinates."
+	case errors.Is(err, desktop.ErrStale):
+		remedy = "Nothing was done. Use the coordinates of the new screenshot, or pass expect: any."
 	case errors.Is(err, desktop.ErrRestarting):
 		remedy = "Wait a few seconds, then take a screenshot."
 	case errors.Is(err, desktop.ErrClosed):
-		remedy = "Nothing can be done here until it is started again; tell the user."
+		remedy = "The desktop must be started first; tell the user."
 	case errors.Is(err, desktop.ErrWindowNotFound):
 		remedy = "List the windows: it may have closed."
 	case errors.Is(err, desktop.ErrAppNotFound):
-		remedy = "Give the name of a program that is installed, or its path."
+		remedy = "Give the name or path of an installed program."
 	case errors.Is(err, desktop.ErrNoClipboardContent):
 		remedy = "Copy something first, or ask for the other kind."
 	case errors.Is(err, desktop.ErrTimeout):
 		remedy = "Take a screenshot to see how far it came."
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		remedy = "The call was given up; take a screenshot to see what was done."
+		remedy = "The call was canceled; take a screenshot to see its effect."
 	}
 	text := err.Error()
 	if invalid != nil { // parameters of tools begin in lower case

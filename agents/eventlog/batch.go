@@ -117,7 +117,11 @@ func (b *commitBatch) transact(ctx context.Context) error {
 	}
 	g := newGroup(b.log, tx)
 	if err = b.fill(ctx, g); err == nil {
+		begun := time.Now()
 		err = tx.commit(ctx)
+		if err == nil && b.log.cfg.OnCommit != nil {
+			b.log.cfg.OnCommit(time.Since(begun))
+		}
 	}
 	if err != nil {
 		tx.rollback()

@@ -48,6 +48,19 @@ type Config struct {
 	// now. All commits wait for it: it must be quick and must not call the log. Nil: none.
 	OnAppend func(stream string, before, last int64)
 
+	// OnSession is called after each commit for each session that this opening of the log has
+	// stored, with its id. All commits wait for it, as for OnAppend. Nil: none.
+	OnSession func(id string)
+
+	// OnCommit is called after each commit with the time that the database took for it. All
+	// commits wait for it: it must be quick and must not call the log. Nil: none.
+	OnCommit func(took time.Duration)
+
+	// OnArrival is called when events of another server arrive for followers in this one, with
+	// the time since the oldest of them was written, by the clocks of the two servers. It must
+	// be quick. Nil: none.
+	OnArrival func(lag time.Duration)
+
 	// Logger gets errors that no call returns, such as a lost connection or a retention
 	// that failed. Nil: they are not logged.
 	Logger *slog.Logger
@@ -64,6 +77,9 @@ type Retention struct {
 	Events int           // the number of events
 	Bytes  int64         // the size of their payloads before compression
 	Age    time.Duration // the age of the oldest event
+
+	// Except is a stream that is not bounded. Empty: all are.
+	Except string
 
 	// Interval is how often it is enforced. Zero: each minute.
 	Interval time.Duration

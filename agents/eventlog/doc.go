@@ -14,8 +14,8 @@
 // for several ([Tx.AppendMany]), and then has the last of their numbers. Readers see an event
 // after it was committed, so what a reader has seen is there after a crash.
 //
-// The order of events is that of their numbers. Times come from the clock, which may be set
-// back, and are for people. Only [Tx.StartProcess] keeps the start times of a server's processes
+// Events are in the order of their numbers. Times come from the clock, which may be set back, and
+// are for people. Only [Tx.StartProcess] keeps the start times of a server's processes
 // in order.
 //
 // Payloads are returned byte by byte as they were appended. Large payloads are compressed, and

@@ -117,15 +117,31 @@ func (l *Log) listen(ctx context.Context, db *postgresDB) {
 // outage records when the listener of this server was not connected. The other servers may
 // have lost their connections at the same time, and need time to show that they are alive.
 type outage struct {
-	now atomic.Bool
-	end atomic.Int64 // the end of the last outage in Unix milliseconds; 0: there was none
+	now   atomic.Bool
+	start atomic.Int64 // the start of the last outage in Unix milliseconds
+	end   atomic.Int64 // the end of the last outage in Unix milliseconds; 0: there was none
 }
 
 // reconnectTime is the maximum time that a server needs to connect again when it can reach
 // Postgres.
 const reconnectTime = 2 * time.Second
 
-func (o *outage) begin() { o.now.Store(true) }
+func (o *outage) begin() {
+	if !o.now.Load() {
+		o.start.Store(time.Now().UnixMilli())
+	}
+	o.now.Store(true)
+}
+
+// Outage returns the time since this Log lost the connection over which other servers report new
+// events. It returns zero while there is a connection, and with SQLite.
+func (l *Log) Outage() time.Duration {
+	db, ok := l.db.(*postgresDB)
+	if !ok || !db.outage.now.Load() {
+		return 0
+	}
+	return time.Since(time.UnixMilli(db.outage.start.Load()))
+}
 
 func (o *outage) finish() {
 	o.end.Store(time.Now().UnixMilli())
@@ -169,6 +185,9 @@ func (l *Log) catchUp(ctx context.Context, s *stream) error {
 			return err
 		}
 		l.streams.publish(s.name, 0, last, events)
+		if f := l.cfg.OnArrival; f != nil {
+			f(max(0, time.Since(events[0].At)))
+		}
 	}
 }
 

@@ -41,7 +41,14 @@ func follow(t testing.TB, l *eventlog.Log, stream string, n int64) (payloads []s
 func TestSharedDatabase(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.DSN(t)
-	logs := []*eventlog.Log{open(t, eventlog.Config{DSN: dsn}), open(t, eventlog.Config{DSN: dsn, Memory: 5000})}
+	var arrivals, late atomic.Int32
+	onArrival := func(lag time.Duration) {
+		arrivals.Add(1)
+		if lag < 0 || lag > time.Hour {
+			late.Add(1)
+		}
+	}
+	logs := []*eventlog.Log{open(t, eventlog.Config{DSN: dsn, OnArrival: onArrival}), open(t, eventlog.Config{DSN: dsn, Memory: 5000})}
 	const each = 40
 	var wg, readers sync.WaitGroup
 	var got [4][]string
@@ -78,6 +85,9 @@ func TestSharedDatabase(t *testing.T) {
 		if strings.Join(got[i], ",") != strings.Join(got[0], ",") {
 			t.Errorf("follower %d got something else than the first", i)
 		}
+	}
+	if arrivals.Load() == 0 || late.Load() > 0 {
+		t.Errorf("%d arrivals, %d of them with a wrong lag", arrivals.Load(), late.Load())
 	}
 	total := 0
 	for n := range 5 {

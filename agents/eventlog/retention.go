@@ -21,7 +21,7 @@ type retainer struct {
 
 // onAppend marks a stream for the next trim. r may be nil.
 func (r *retainer) onAppend(stream string) {
-	if r != nil {
+	if r != nil && stream != r.bounds.Except {
 		r.mu.Lock()
 		r.appended[stream] = true
 		r.mu.Unlock()
@@ -77,7 +77,9 @@ func (r *retainer) trimStreams(ctx context.Context, all bool) error {
 		return nil
 	}
 	for last := int64(0); ; {
-		ids, err := queryColumn[int64](ctx, r.log.db.reader(), statement{"select id from stream where id > $1 order by id limit 500", []any{last}})
+		ids, err := queryColumn[int64](ctx, r.log.db.reader(), statement{
+			"select id from stream where id > $1 and name <> $2 order by id limit 500", []any{last, r.bounds.Except},
+		})
 		if err != nil || len(ids) == 0 {
 			return err
 		}

@@ -80,3 +80,23 @@ func TestRetention(t *testing.T) {
 		})
 	}
 }
+
+// TestRetentionExcept: the stream that Except names keeps all events.
+func TestRetentionExcept(t *testing.T) {
+	t.Parallel()
+	l := open(t, eventlog.Config{DSN: file(t), Memory: 1, Retention: eventlog.Retention{Events: 1, Interval: 10 * time.Millisecond, Except: "kept"}})
+	for i := range 3 {
+		put(t, l, "kept", fmt.Sprint(i))
+		put(t, l, "bounded", fmt.Sprint(i))
+	}
+	poll(t, func() error {
+		page, err := l.Read(t.Context(), "bounded", 0, 0)
+		if err == nil && len(page) != 1 {
+			err = fmt.Errorf("%d events remain", len(page))
+		}
+		return err
+	})
+	if n := len(readAll(t, l, "kept")); n != 3 {
+		t.Errorf("%d events of 3 remain", n)
+	}
+}

@@ -93,6 +93,8 @@ type SessionFilter struct {
 	Origin string
 	States []State
 	Newest bool // the newest session comes first, not the oldest
+
+	UpdatedSince time.Time // selects sessions that changed at that time or later
 }
 
 // maxPage is the largest number of entries in a page of a list.
@@ -141,6 +143,9 @@ func (f SessionFilter) statement(cursor string, limit int) (statement, error) {
 			states = append(states, string(s))
 		}
 		c.add("state in ("+strings.TrimSuffix(strings.Repeat("%s, ", len(states)), ", ")+")", states...)
+	}
+	if !f.UpdatedSince.IsZero() {
+		c.add("updated_at >= %s", micros(f.UpdatedSince))
 	}
 	compare, order := ">", " order by created_at, id"
 	if f.Newest {

@@ -334,4 +334,7 @@ func (g *group) publish() {
 			f(name, p.before, p.last)
 		}
 	}
+	if f := g.log.cfg.OnSession; f != nil {
+		g.records.sessions.each(func(s Session) { f(s.ID) })
+	}
 }

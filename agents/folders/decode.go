@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Decode decodes an entry, or an object in it, into a struct. It returns an error if a member
-// is given twice at any depth, or differs from the name of a field only by case. encoding/json accepts
-// both, and other programs take the other value: the user who approves
-// {"command": "safe", "Command": "other"} may be shown "safe" only.
+// Decode decodes an entry, or an object in it, into a struct. It returns an error if a member is
+// given twice at any depth, or differs from the name of a field only by case. encoding/json
+// accepts both, and other programs take the other value: a user who approves
+// {"command": "safe", "Command": "other"} may see "safe" only.
 func Decode(raw json.RawMessage, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return err

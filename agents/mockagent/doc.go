@@ -20,6 +20,7 @@
 //	slow              a tick every half second, 20 times; can be cancelled
 //	burst N           N messages, as fast as possible
 //	crash             the process ends in the middle of the turn
+//	desktop X Y       a screenshot and a click at a point of the desktop, after asking
 //	tool NAME {json}  a call of that tool of a mounted MCP server
 //
 // All other prompts are echoed as the agent's message, with their pictures. The first

@@ -26,6 +26,7 @@ type sessionParams struct {
 	Prompt     []block         `json:"prompt"`
 	Cursor     string          `json:"cursor"`
 	RequestID  json.RawMessage `json:"requestId"` // of $/cancel_request
+	Meta       json.RawMessage `json:"_meta"`
 }
 
 // receive handles one message. Turns continue in goroutines.

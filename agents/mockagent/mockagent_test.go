@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image/png"
 	"io"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,7 +89,7 @@ func TestPromptWords(t *testing.T) {
 	if stop := c.prompt(id, "hello"); stop != "end_turn" || !strings.HasSuffix(c.said(), "\n\nhello") {
 		t.Errorf("%s %q", stop, c.said())
 	}
-	for _, word := range []string{"demo", "markdown", "permission", "plan", "image", "diff", "error", "slow", "burst N", "crash", "tool NAME {json}"} {
+	for _, word := range []string{"demo", "markdown", "permission", "plan", "image", "diff", "error", "slow", "burst N", "crash", "desktop X Y", "tool NAME {json}"} {
 		if !strings.Contains(c.said(), "`"+word+"`") {
 			t.Errorf("%q is missing in %q", word, c.said())
 		}
@@ -180,6 +181,24 @@ func TestPermission(t *testing.T) {
 			t.Errorf("%s %s: %s, %q, %s", test.prompt, test.answer, m.raw, c.said(), c.kinds())
 		}
 		_ = c.stop()
+	}
+}
+
+// Without a desktop, or with servers that have no such tools, the agent says so.
+func TestDesktopIsMissing(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(toolHandler())
+	t.Cleanup(server.Close)
+	other := fmt.Sprintf(`[{"type":"http","name":"web","url":%q,"headers":[{"name":"Authorization","value":"Bearer secret"}]}]`, server.URL)
+	for servers, want := range map[string]string{"[]": "This session has no desktop.", other: "I have no desktop: no mounted MCP server has a tool \"screenshot\""} {
+		c := startAgent(t, mockagent.Config{})
+		if stop := c.prompt(c.session(servers), "desktop 1 2"); stop != "end_turn" || !strings.Contains(c.said(), want) {
+			t.Errorf("%s: %s %q", servers, stop, c.said())
+		}
+	}
+	c := startAgent(t, mockagent.Config{})
+	if m := c.call("session/prompt", promptParams(c.session("[]"), "desktop here")); m.Error == nil || !strings.Contains(m.Error.Message, "say the coordinates") {
+		t.Errorf("%s", m.raw)
 	}
 }
 

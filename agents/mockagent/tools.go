@@ -77,7 +77,7 @@ func (b *toolbox) close() {
 }
 
 // call calls a tool of the first server that has it. There is at least one server.
-func (b *toolbox) call(ctx context.Context, name string, args json.RawMessage) (*mcp.CallToolResult, error) {
+func (b *toolbox) call(ctx context.Context, name string, args json.RawMessage, meta mcp.Meta) (*mcp.CallToolResult, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var names []string
@@ -98,7 +98,7 @@ func (b *toolbox) call(ctx context.Context, name string, args json.RawMessage) (
 			if tool.Name != name {
 				continue
 			}
-			result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
+			result, err := c.session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: name, Arguments: args})
 			if err != nil {
 				b.drop(s.Name) // the next call begins anew
 				return nil, fmt.Errorf("MCP server %q: %w", s.Name, err)
@@ -220,12 +220,23 @@ func (t *turn) tool(ctx context.Context, rest string) (string, error) {
 		return t.echo(ctx, rest)
 	}
 	id := t.call(update{Title: name, ToolKind: "other", Status: "in_progress", RawInput: json.RawMessage(args)})
+	answer, err := t.callTool(ctx, id, name, args)
+	if err != nil {
+		t.say("The tool could not be called: " + err.Error())
+		return stopEnd, nil //nolint:nilerr // the agent told it
+	}
+	t.say(answer)
+	return stopEnd, nil
+}
+
+// callTool calls a tool for an announced tool call, and sends its end. It describes the
+// result.
+func (t *turn) callTool(ctx context.Context, id, name, args string) (answer string, err error) {
 	t.a.out.flush()
-	result, err := t.s.tools.call(ctx, name, json.RawMessage(args))
+	result, err := t.s.tools.call(ctx, name, json.RawMessage(args), t.trace.meta())
 	if err != nil {
 		t.endCall(id, "failed", content(textBlock(err.Error())))
-		t.say("The tool could not be called: " + err.Error())
-		return stopEnd, nil
+		return "", err
 	}
 	var shown []any
 	texts, images := []string{}, 0
@@ -244,7 +255,47 @@ func (t *turn) tool(ctx context.Context, rest string) (string, error) {
 		status = "failed"
 	}
 	t.endCall(id, status, shown...)
-	t.say(fmt.Sprintf("%s %s with %d image(s): %s", name, status, images, strings.Join(texts, "\n")))
+	return fmt.Sprintf("%s %s with %d image(s): %s", name, status, images, strings.Join(texts, "\n")), nil
+}
+
+// desktop looks at the desktop, asks, and clicks.
+func (t *turn) desktop(ctx context.Context, rest string) (string, error) {
+	x, y := 200, 150
+	if _, err := fmt.Sscan(rest, &x, &y); rest != "" && err != nil {
+		return "", rpcErrorf(codeInvalidParams, "desktop %s: say the coordinates of the click, such as desktop 200 150", rest)
+	}
+	if t.s.tools.none() {
+		t.say("This session has no desktop.")
+		return stopEnd, nil
+	}
+	t.say("I will look at the desktop, and then click.")
+	id := t.call(update{Title: "screenshot", ToolKind: "read", Status: "in_progress", RawInput: json.RawMessage("{}")})
+	if _, err := t.callTool(ctx, id, "screenshot", "{}"); err != nil {
+		t.say("I have no desktop: " + err.Error())
+		return stopEnd, nil //nolint:nilerr // the agent told it
+	}
+	args := fmt.Sprintf(`{"coordinate":[%d,%d]}`, x, y)
+	id = t.call(update{Title: "click", ToolKind: "other", Status: "pending", RawInput: json.RawMessage(args)})
+	kind, err := t.askPermission(ctx,
+		map[string]any{"toolCallId": id, "title": fmt.Sprintf("Click at %d, %d", x, y), "kind": "other", "status": "pending", "rawInput": json.RawMessage(args)},
+		option{"once", "Allow", "allow_once"}, option{"no", "Reject", "reject_once"})
+	switch {
+	case err != nil:
+		t.endCall(id, "failed")
+		return "", err
+	case kind == "":
+		t.endCall(id, "failed")
+		return stopCancelled, nil
+	case kind != "allow_once":
+		t.endCall(id, "failed", content(textBlock("The user refused.")))
+		t.say("I was not allowed to click.")
+		return stopEnd, nil
+	}
+	answer, err := t.callTool(ctx, id, "click", args)
+	if err != nil {
+		answer = "The tool could not be called: " + err.Error()
+	}
+	t.say(answer)
 	return stopEnd, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Stop reasons of ACP.
@@ -21,11 +23,30 @@ type turn struct {
 	s      *session
 	id     json.RawMessage // of the request
 	prompt []block
+	trace  traceContext
 	first  bool // of its session
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the turn is over
 
 	inputBytes, outputBytes int // of texts, for the usage
+}
+
+// traceContext is the W3C trace context, which ACP and MCP have in _meta. The agent passes it on.
+type traceContext struct {
+	Parent any `json:"traceparent"`
+	State  any `json:"tracestate"`
+}
+
+// meta returns _meta for a message, or nil.
+func (c traceContext) meta() mcp.Meta {
+	if c.Parent == nil {
+		return nil
+	}
+	meta := mcp.Meta{"traceparent": c.Parent}
+	if c.State != nil {
+		meta["tracestate"] = c.State
+	}
+	return meta
 }
 
 // block is a content block of a prompt or of a message.
@@ -57,6 +78,7 @@ func (a *agent) prompt(ctx context.Context, id json.RawMessage, p *sessionParams
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &turn{a: a, s: s, id: id, prompt: p.Prompt, cancel: cancel, done: make(chan struct{}), first: s.Prompts == 0}
+	_ = json.Unmarshal(p.Meta, &t.trace) // other things in it are not for this agent
 	s.Prompts++
 	var before <-chan struct{}
 	if n := len(s.queue); n > 0 {

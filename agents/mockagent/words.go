@@ -27,12 +27,14 @@ var words = []word{
 	{"markdown", "markdown", "a message with every sort of markup", (*turn).markdown},
 	{"permission", "permission", "a tool call that asks first", (*turn).permission},
 	{"plan", "plan", "a plan that wants approval", (*turn).plan},
+	{"question", "question", "a form with two questions", (*turn).question},
 	{"image", "image", "a picture, as message and from a tool", (*turn).image},
 	{"diff", "diff", "an edit with the text before and after", (*turn).diff},
 	{"error", "error", "the turn fails", (*turn).fail},
 	{"slow", "slow", "a tick every half second, 20 times", (*turn).slow},
 	{"burst", "burst N", "N messages, as fast as they go", (*turn).burst},
 	{"crash", "crash", "the process ends in the middle of the turn", (*turn).crash},
+	{"desktop", "desktop X Y", "a click on the desktop, after asking", (*turn).desktop},
 	{"tool", "tool NAME {json}", "a call of a mounted MCP server's tool", (*turn).tool},
 }
 
@@ -189,6 +191,37 @@ func (t *turn) askPermission(ctx context.Context, call map[string]any, options .
 		}
 	}
 	return "", rpcErrorf(codeInternal, "the question was answered with %q %q, which was not offered", chosen.Outcome, chosen.OptionID)
+}
+
+// question asks the client to fill in a form.
+func (t *turn) question(ctx context.Context, _ string) (string, error) {
+	type choice struct {
+		Const string `json:"const"`
+		Title string `json:"title"`
+	}
+	answer, err := t.a.ask(ctx, "elicitation/create", map[string]any{
+		"sessionId": t.s.ID, "mode": "form", "message": "Please choose.",
+		"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{
+			"colour":        map[string]any{"type": "string", "title": "Colour", "description": "Which colour?", "oneOf": []choice{{"red", "Red"}, {"blue", "Blue"}}},
+			"colour_custom": map[string]any{"type": "string", "title": "Other"},
+			"sizes":         map[string]any{"type": "array", "title": "Sizes", "description": "Which sizes?", "items": map[string]any{"anyOf": []choice{{"s", "Small"}, {"l", "Large"}}}},
+		}},
+	})
+	if err != nil {
+		return "", err
+	}
+	var r struct {
+		Error  *rpcError       `json:"error"`
+		Result json.RawMessage `json:"result"`
+	}
+	if err := json.Unmarshal(answer, &r); err != nil {
+		return "", rpcErrorf(codeInternal, "the answer to the question is not what the protocol says: %v", err)
+	}
+	if r.Error != nil {
+		return "", rpcErrorf(codeInternal, "the question was answered with an error: %s", r.Error.Message)
+	}
+	t.say("You answered " + string(r.Result) + ".")
+	return stopEnd, nil
 }
 
 func (t *turn) permission(ctx context.Context, kinds string) (string, error) {

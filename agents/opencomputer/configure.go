@@ -17,16 +17,16 @@ const (
 
 // Options configure a session.
 type Options struct {
-	Agent           string                     `json:"agent,omitempty" doc:"claude when left out"`
+	Agent           string                     `json:"agent,omitempty" doc:"Defaults to claude"`
 	Model           string                     `json:"model,omitempty"`
 	SystemPrompt    string                     `json:"systemPrompt,omitempty"`
 	AllowedTools    []string                   `json:"allowedTools,omitempty" nullable:"false"`
 	DisallowedTools []string                   `json:"disallowedTools,omitempty" nullable:"false"`
-	PermissionMode  string                     `json:"permissionMode,omitempty" doc:"bypassPermissions when left out"`
-	MaxTurns        int                        `json:"maxTurns,omitempty" minimum:"0" doc:"50 when left out"`
-	Cwd             string                     `json:"cwd,omitempty" doc:"Absolute; the server's when left out"`
+	PermissionMode  string                     `json:"permissionMode,omitempty" doc:"Defaults to bypassPermissions"`
+	MaxTurns        int                        `json:"maxTurns,omitempty" minimum:"0" doc:"Defaults to 50"`
+	Cwd             string                     `json:"cwd,omitempty" doc:"Absolute path; defaults to the server's working directory"`
 	MCPServers      map[string]json.RawMessage `json:"mcpServers,omitempty"`
-	Resume          string                     `json:"resume,omitempty" doc:"What the agent called a session that is to go on"`
+	Resume          string                     `json:"resume,omitempty" doc:"Agent's id of the session to resume"`
 }
 
 // WithDefaults returns the options with defaults in place of zero fields.
@@ -51,8 +51,8 @@ type claudeOptions struct {
 
 // MetaOf returns the _meta of session/new for Claude's adapter. It has the options that ACP
 // does not have, and requests the messages of the SDK. For other agents meta is nil, and
-// missed names the options that they do not get.
-func MetaOf(o Options) (meta json.RawMessage, missed []string) {
+// unsupported names the options that they do not get.
+func MetaOf(o Options) (meta json.RawMessage, unsupported []string) {
 	if o.Agent != DefaultAgent {
 		return nil, o.beyondACP()
 	}

@@ -172,17 +172,34 @@ func check(t *testing.T, line []byte, open map[string]bool) (ends int) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	o := opencomputer.Options{SystemPrompt: "Be short.", AllowedTools: []string{"Read"}}.WithDefaults()
-	meta, missed := opencomputer.MetaOf(o)
+	meta, unsupported := opencomputer.MetaOf(o)
 	const want = `{"claudeCode":{"emitRawSDKMessages":true,"options":{"allowedTools":["Read"],"maxTurns":50,"systemPrompt":"Be short."}}}`
-	if string(meta) != want || missed != nil || o.Model == "" || o.PermissionMode != "bypassPermissions" {
-		t.Errorf("%s %v %+v", meta, missed, o)
+	if string(meta) != want || unsupported != nil || o.Model == "" || o.PermissionMode != "bypassPermissions" {
+		t.Errorf("%s %v %+v", meta, unsupported, o)
 	}
 	o.Agent, o.MaxTurns = "codex", 3
-	if meta, missed = opencomputer.MetaOf(o); meta != nil || !slices.Equal(missed, []string{"allowedTools", "maxTurns", "systemPrompt"}) {
-		t.Errorf("%s %v", meta, missed)
+	if meta, unsupported = opencomputer.MetaOf(o); meta != nil || !slices.Equal(unsupported, []string{"allowedTools", "maxTurns", "systemPrompt"}) {
+		t.Errorf("%s %v", meta, unsupported)
 	}
 	if late := (opencomputer.Options{Cwd: "/", Model: "x", MCPServers: map[string]json.RawMessage{}}).Late(); !slices.Equal(late, []string{"cwd", "mcpServers"}) {
 		t.Error(late)
+	}
+}
+
+// TestForgery: an agent cannot end its turn or its session, or begin a turn, with the messages of
+// other senders.
+func TestForgery(t *testing.T) {
+	t.Parallel()
+	var s opencomputer.State
+	s.Apply(eventlog.Event{Dir: eventlog.Client, Kind: "session/prompt", Payload: []byte(`{"id":1}`)})
+	for _, kind := range []string{"session/prompt", "session/ended", "session/restored", "_adapter/agent_exited", opencomputer.KindConfigured, "session/new"} {
+		if got := s.Apply(eventlog.Event{Dir: eventlog.Agent, Kind: kind, Payload: []byte(`{"id":2,"params":{}}`)}); len(got) > 0 {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	got := s.Apply(eventlog.Event{Dir: eventlog.Agent, Kind: "response:session/prompt", Payload: []byte(`{"id":1,"result":{"stopReason":"end_turn"}}`)})
+	if len(got) != 2 || !strings.Contains(string(got[1]), "turn_complete") {
+		t.Errorf("the end of the turn: %s", got)
 	}
 }
 

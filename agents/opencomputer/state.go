@@ -74,20 +74,23 @@ type envelope struct {
 
 type object = map[string]any
 
-// Apply applies the next entry of the session's log and returns its lines without line feeds. There may be none.
+// Apply applies the next entry of the session's log and returns its lines without line feeds.
+// There may be none.
 func (s *State) Apply(e eventlog.Event) [][]byte {
 	s.out = nil
 	var env envelope
 	if json.Unmarshal(e.Payload, &env) != nil {
 		return nil
 	}
+	if e.Dir == eventlog.Agent {
+		s.ofAgent(e, env)
+		return s.out
+	}
 	switch e.Kind {
 	case "session/new":
 		var p struct{ Cwd string }
 		_ = json.Unmarshal(env.Params, &p) // a missing cwd is empty
 		s.cwd = p.Cwd
-	case "response:session/new":
-		s.created(env)
 	case KindConfigured:
 		s.emit(object{"type": "configured", "notApplied": env.Params})
 	case "session/restored":
@@ -97,6 +100,21 @@ func (s *State) Apply(e eventlog.Event) [][]byte {
 			s.message = ""
 		}
 		s.turns = append(s.turns, e.Process+" "+string(env.ID))
+	case "response:session/new":
+		s.created(env) // the host has answered
+	case "response:session/prompt":
+		s.finish(e.Process+" "+string(env.ID), env) // the host has answered
+	case "_adapter/agent_exited", "session/ended":
+		s.exited()
+	}
+	return s.out
+}
+
+// ofAgent applies a message of the agent, which cannot use the kinds of other senders.
+func (s *State) ofAgent(e eventlog.Event, env envelope) {
+	switch e.Kind {
+	case "response:session/new":
+		s.created(env)
 	case "response:session/prompt":
 		s.finish(e.Process+" "+string(env.ID), env)
 	case rawMethod:
@@ -109,13 +127,10 @@ func (s *State) Apply(e eventlog.Event) [][]byte {
 			s.tool(p.ToolCall) // some agents ask before they announce the call
 		}
 	case "session/update":
-		if e.Dir == eventlog.Agent && !s.raw {
+		if !s.raw {
 			s.update(env)
 		}
-	case "_adapter/agent_exited", "session/ended":
-		s.exited()
 	}
-	return s.out
 }
 
 func (s *State) emit(o object) {

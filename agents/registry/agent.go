@@ -26,6 +26,8 @@ type Agent struct {
 	provider     []provider   // it needs credentials of one of them; nil: it needs none
 	setting      []string     // environment variables, unless they are set
 	command      []string     // of a custom agent
+	needs        string       // a program of the vendor that npm does not have; empty: none
+	needsRemedy  string       // what to do if it is missing
 	noteIfAbsent bool         // the note applies while the agent is not installed
 }
 

@@ -60,7 +60,7 @@ func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progres
 	if !errors.As(err, &absent) || r.cfg.RequirePreinstall {
 		return c, err
 	}
-	if a, _ := r.find(id); !a.Installable() {
+	if a, _ := r.find(id); !a.Installable() || r.missing(a) != nil {
 		return c, err
 	}
 	if _, err := r.Install(ctx, id, InstallOptions{Progress: progress}); err != nil {
@@ -70,9 +70,6 @@ func (r *Registry) Prepare(ctx context.Context, id string, progress func(Progres
 }
 
 func (r *Registry) locate(a *Agent) (Command, error) {
-	if a.BuiltIn {
-		return r.builtIn(a)
-	}
 	if a.Custom {
 		path, err := r.lookPath(a.command[0])
 		if err != nil {
@@ -82,6 +79,12 @@ func (r *Registry) locate(a *Agent) (Command, error) {
 	}
 	if launcher := r.launcher(a.ID); launcher != "" {
 		return Command{Path: launcher, Source: SourceLocal}, nil
+	}
+	if a.BuiltIn {
+		return r.builtIn(a)
+	}
+	if err := r.missing(a); err != nil {
+		return Command{}, err
 	}
 	for _, dir := range append([]string{r.cfg.Dir}, r.shared...) {
 		if m, err := currentIn(dir, a.ID); err == nil {
@@ -96,6 +99,28 @@ func (r *Registry) locate(a *Agent) (Command, error) {
 		}
 	}
 	return Command{}, r.absent(a)
+}
+
+// Missing returns an error if a program that the agent needs besides its packages is not on
+// PATH, and nil otherwise, also if no agent has that name.
+func (r *Registry) Missing(id string) *NotInstalledError {
+	a, err := r.find(id)
+	if err != nil {
+		return nil
+	}
+	absent, _ := errors.AsType[*NotInstalledError](r.missing(a))
+	return absent
+}
+
+// missing returns a [NotInstalledError] if a program that the agent needs is not on PATH.
+func (r *Registry) missing(a *Agent) error {
+	if a.needs == "" {
+		return nil
+	}
+	if _, err := r.lookPath(a.needs); err == nil {
+		return nil
+	}
+	return &NotInstalledError{a.ID, "its own program, " + a.needs + ", is not on PATH", a.needsRemedy}
 }
 
 func (r *Registry) absent(a *Agent) error {

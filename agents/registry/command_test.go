@@ -37,7 +37,7 @@ func TestTable(t *testing.T) {
 				}
 			}
 			slices.Sort(kinds)
-			if want := []Kind{KindProcess, KindNative}; !slices.Equal(kinds, []Kind{want[1], want[0]}) && !slices.Equal(kinds, want) {
+			if want := []Kind{KindProcess, KindNative}; a.needs == "" && !slices.Equal(kinds, []Kind{want[1], want[0]}) && !slices.Equal(kinds, want) {
 				t.Errorf("%s: the packages have %q", a.ID, kinds)
 			}
 		}
@@ -178,7 +178,7 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if _, err := r.Prepare(t.Context(), "cursor", nil); !errors.Is(err, ErrNotInstalled) ||
-		!strings.Contains(err.Error(), "put cursor-agent-acp on PATH") {
+		!strings.Contains(err.Error(), "its own program, cursor-agent, is not on PATH; install Cursor's command line") {
 		t.Errorf("cursor: %v", err)
 	}
 	if _, err := r.Prepare(t.Context(), "nope", nil); !errors.Is(err, ErrUnknownAgent) {
@@ -200,6 +200,12 @@ func TestMock(t *testing.T) {
 	}
 	if got := install(t, r, "mock", InstallOptions{}); !got.Already {
 		t.Errorf("install: %+v", got)
+	}
+	data := t.TempDir()
+	launched := newRegistry(t, Config{Env: []string{"PATH=" + bin, "XDG_DATA_HOME=" + data}})
+	launcher := script(t, filepath.Join(data, "sandbox-agent/bin/agent_processes/mock-acp"), "exit")
+	if c, err := launched.Command("mock"); err != nil || c.Path != launcher || c.Source != SourceLocal {
+		t.Errorf("with a launcher: %+v, %v", c, err)
 	}
 	want := []Artifact{{Kind: KindProcess, Path: deskhand, Source: SourceBuiltIn}}
 	if got := install(t, r, "mock", InstallOptions{Reinstall: true}); got.Already || !slices.Equal(got.Artifacts, want) {

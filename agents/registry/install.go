@@ -145,7 +145,7 @@ func (a *Agent) plan(o InstallOptions) ([]npmPackage, error) {
 	for i, p := range packages {
 		native, process := slices.Contains(p.kinds, KindNative), slices.Contains(p.kinds, KindProcess)
 		if native && process && o.AgentVersion != "" && o.ProcessVersion != "" && o.AgentVersion != o.ProcessVersion {
-			return nil, &InvalidError{"agentProcessVersion", fmt.Sprintf("must be that of the agent, or left out: %s is one package", a.ID)}
+			return nil, &InvalidError{"agentProcessVersion", fmt.Sprintf("must be the version of the agent or left out, because %s is one package", a.ID)}
 		}
 		if native && o.AgentVersion != "" {
 			packages[i].version = o.AgentVersion
@@ -251,7 +251,9 @@ func (in *installation) fetch(ctx context.Context, dir string, plan []npmPackage
 	if err != nil {
 		return nil, err
 	}
-	m, err := npm.install(ctx, plan)
+	bounded, cancel := context.WithTimeoutCause(ctx, in.r.maxTime, fmt.Errorf("npm has not installed it after %v: %s", in.r.maxTime, checkRegistry))
+	defer cancel()
+	m, err := npm.install(bounded, plan)
 	if err != nil {
 		return nil, err
 	}

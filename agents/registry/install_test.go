@@ -287,8 +287,8 @@ func TestInstallFails(t *testing.T) {
 		}
 	}
 	for _, o := range []InstallOptions{{AgentVersion: "1.0.0"}, {ProcessVersion: "1.0.0"}} {
-		if _, err := r.Install(t.Context(), "cursor", o); !isInvalid(err) {
-			t.Errorf("cursor %+v: %v", o, err)
+		if _, err := r.Install(t.Context(), "amp", o); !isInvalid(err) {
+			t.Errorf("amp %+v: %v", o, err)
 		}
 	}
 	if _, err := r.Install(t.Context(), "gemini", InstallOptions{AgentVersion: "1.0.0", ProcessVersion: "2.0.0"}); !isInvalid(err) {
@@ -403,6 +403,31 @@ func TestInterruptedInstall(t *testing.T) {
 	if names := folders(t, r, "codex"); slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, stagingPrefix) || n == cacheName }) {
 		t.Errorf("left: %q", names)
 	}
+}
+
+// TestInstallIsBounded installs from a registry that does not answer, and from one that sends
+// a file without an end.
+func TestInstallIsBounded(t *testing.T) {
+	t.Parallel()
+	npm, env := serveNPM(t, codexPackages(t)...)
+	silent := newRegistry(t, Config{Env: env})
+	silent.maxTime = 3 * time.Second
+	npm.change(func() { npm.hold = make(chan struct{}) })
+	_, err := silent.Install(t.Context(), "codex", InstallOptions{})
+	if failed, ok := errors.AsType[*InstallError](err); !ok || !strings.Contains(err.Error(), "not installed it after 3s") || !strings.Contains(err.Error(), "npm config get registry") {
+		t.Errorf("silent registry: %v, %v", failed, err)
+	}
+
+	large := newRegistry(t, Config{Env: env})
+	large.maxBytes = 8 << 20
+	npm.change(func() { npm.hold, npm.endless = nil, true })
+	_, err = large.Install(t.Context(), "codex", InstallOptions{})
+	checkInstallError(t, "endless file", err, StageDownload, "", "more than 8 MiB", "npm config get registry")
+	if size := sizeOf(large.cfg.Dir); size > large.maxBytes {
+		t.Errorf("%d bytes are left", size)
+	}
+	npm.change(func() { npm.endless = false })
+	install(t, large, "codex", InstallOptions{})
 }
 
 func TestCloseEndsInstalls(t *testing.T) {

@@ -18,6 +18,10 @@ import (
 )
 
 const (
+	// noCompileCache keeps npm from executing compiled code that another user put into
+	// node-compile-cache in the directory for temporary files.
+	noCompileCache = "NODE_DISABLE_COMPILE_CACHE=1"
+
 	// oldestNode is the oldest version of node with which the agents were tried.
 	oldestNode = 20
 
@@ -108,9 +112,27 @@ func (n *npm) resolve(ctx context.Context, wanted map[string]string) error {
 		return err
 	}
 	if lock == nil {
-		return n.run(ctx, StageResolve, nil, "install", "--package-lock-only")
+		if err := n.run(ctx, StageResolve, nil, "install", "--package-lock-only"); err != nil {
+			return err
+		}
+		return n.checkSources()
 	}
 	return os.WriteFile(filepath.Join(n.staging, "package-lock.json"), lock, 0o644)
+}
+
+// checkSources returns an error if package-lock.json has a package that is not a file of a
+// web server, such as a git repository or a folder of this machine.
+func (n *npm) checkSources() error {
+	packages, err := n.locked()
+	if err != nil {
+		return err
+	}
+	for path, p := range packages {
+		if p.Link || p.Resolved != "" && !strings.HasPrefix(p.Resolved, "https://") && !strings.HasPrefix(p.Resolved, "http://") {
+			return n.in.fail(fmt.Errorf("%s comes from %s, not from npm's registry", path, p.Resolved), "choose another version")
+		}
+	}
+	return nil
 }
 
 func packageVersion(folder string) (string, error) {
@@ -125,24 +147,38 @@ func packageVersion(folder string) (string, error) {
 	return filepath.Base(p.Version), nil // it becomes a folder's name
 }
 
-func (n *npm) count() (int, error) {
+// lockedPackage is a package of package-lock.json.
+type lockedPackage struct {
+	OS       []string `json:"os"`
+	CPU      []string `json:"cpu"`
+	Libc     []string `json:"libc"`
+	Dev      bool     `json:"dev"`
+	Link     bool     `json:"link"`
+	Resolved string   `json:"resolved"`
+}
+
+// locked returns the packages of package-lock.json by their folders.
+func (n *npm) locked() (map[string]lockedPackage, error) {
 	text, err := os.ReadFile(filepath.Join(n.staging, "package-lock.json"))
+	if err != nil {
+		return nil, err
+	}
+	var lock struct {
+		Packages map[string]lockedPackage `json:"packages"`
+	}
+	if err := json.Unmarshal(text, &lock); err != nil {
+		return nil, fmt.Errorf("package-lock.json: %w", err)
+	}
+	return lock.Packages, nil
+}
+
+func (n *npm) count() (int, error) {
+	packages, err := n.locked()
 	if err != nil {
 		return 0, err
 	}
-	var lock struct {
-		Packages map[string]struct {
-			OS   []string `json:"os"`
-			CPU  []string `json:"cpu"`
-			Libc []string `json:"libc"`
-			Dev  bool     `json:"dev"`
-		} `json:"packages"`
-	}
-	if err := json.Unmarshal(text, &lock); err != nil {
-		return 0, fmt.Errorf("package-lock.json: %w", err)
-	}
 	total := 0
-	for path, p := range lock.Packages {
+	for path, p := range packages {
 		if path != "" && !p.Dev && n.in.host.fits(p.OS, p.CPU, p.Libc) {
 			total++
 		}
@@ -224,17 +260,28 @@ func sizeOf(dir string) int64 {
 }
 
 // run runs npm. npm runs no scripts of packages: native programs are packages of their own.
+// Nor does it fetch from git: npm installs the dependencies of a repository in its folder,
+// and the .npmrc there can name the programs that it runs. npm before 11.10 does not know
+// --allow-git. It runs the program false as git, and reads no node-options there.
 func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...string) error {
-	args = append(args, "--prefix", n.staging, "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-progress",
+	args = append(args, "--prefix", n.staging, "--ignore-scripts", "--allow-git=none", "--git=false", "--node-options=", "--omit=dev", "--no-audit", "--no-fund", "--no-progress",
 		"--no-update-notifier", "--loglevel=http", "--logs-max=0")
 	if n.cache != "" {
 		args = append(args, "--cache", n.cache)
 	}
 	out := &lines{limit: maxLine, each: line}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { n.limitSize(ctx, cancel) })
 	exit, tail, err := n.in.r.finish(ctx, supervise.Spec{
-		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(), Output: out,
+		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(noCompileCache), Output: out,
 	})
+	cancel(nil)
+	watch.Wait()
 	switch {
+	case errors.Is(err, errTooLarge):
+		n.dropCache()
+		return err
 	case err != nil:
 		return err
 	case exit.Code == 0:
@@ -252,6 +299,31 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	}
 }
 
+// limitSize calls cancel when the files of the install have more than maxBytes. It returns when
+// ctx has ended.
+func (n *npm) limitSize(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(sizePoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		size := sizeOf(n.staging)
+		if n.cache != "" {
+			size += sizeOf(n.cache)
+		}
+		if size > n.in.r.maxBytes {
+			cancel(fmt.Errorf("%w than %d MiB: %s", errTooLarge, n.in.r.maxBytes>>20, checkRegistry))
+		}
+	}
+}
+
+var errTooLarge = errors.New("the packages have more")
+
+const checkRegistry = "check the registry that 'npm config get registry' names"
+
 // npmRemedies says what to do about npm's error codes.
 var npmRemedies = map[string]string{
 	"E404":         "there is no such package in npm's registry",
@@ -263,6 +335,7 @@ var npmRemedies = map[string]string{
 	"ECONNRESET":   "the connection to npm's registry broke: try again, what was downloaded is kept",
 	"EINTEGRITY":   "a package is not what its registry promised: try again, or check the registry",
 	"ENOSPC":       "the disk is full",
+	"EALLOWGIT":    "choose another version: a package of this one comes from a git repository, not from npm's registry",
 	"EBADPLATFORM": "the package is not made for this machine",
 	"EACCES":       "this user may not write there",
 }

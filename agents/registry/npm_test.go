@@ -7,7 +7,9 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -83,6 +85,7 @@ type npmRegistry struct {
 	tampered map[string]bool
 	hold     chan struct{} // tarballs wait until it is closed; nil: they do not
 	only     string        // the tarball that waits; empty: all
+	endless  bool          // tarballs have a file without an end
 	held     chan struct{} // receives when a tarball begins to wait
 }
 
@@ -140,7 +143,7 @@ func (r *npmRegistry) answer(w http.ResponseWriter, req *http.Request) {
 func (r *npmRegistry) send(w http.ResponseWriter, req *http.Request, file string) {
 	r.mu.Lock()
 	r.got = append(r.got, file)
-	content, hold, only, tampered := r.tarballs[file], r.hold, r.only, r.tampered[file]
+	content, hold, only, tampered, endless := r.tarballs[file], r.hold, r.only, r.tampered[file], r.endless
 	r.mu.Unlock()
 	if hold != nil && (only == "" || only == file) {
 		r.held <- struct{}{}
@@ -149,6 +152,15 @@ func (r *npmRegistry) send(w http.ResponseWriter, req *http.Request, file string
 		case <-req.Context().Done():
 			return
 		}
+	}
+	if endless {
+		z := gzip.NewWriter(w)
+		archive := tar.NewWriter(z)
+		err := archive.WriteHeader(&tar.Header{Name: "package/large", Mode: 0o644, Size: 1 << 40})
+		for noise := rand.NewChaCha8([32]byte{}); err == nil; {
+			_, err = io.CopyN(archive, noise, 64<<10)
+		}
+		return
 	}
 	if tampered {
 		content = append(bytes.Clone(content), 0)

@@ -20,8 +20,12 @@ var update = flag.Bool("update", false, "write the lock files of the agents anew
 
 // platforms are the platforms for which agents are installed.
 var platforms = []platform{
-	{arch: "x64"}, {arch: "x64", musl: true}, {arch: "x64", baseline: true}, {arch: "x64", musl: true, baseline: true},
-	{arch: "arm64"}, {arch: "arm64", musl: true},
+	{arch: "x64"},
+	{arch: "x64", musl: true},
+	{arch: "x64", baseline: true},
+	{arch: "x64", musl: true, baseline: true},
+	{arch: "arm64"},
+	{arch: "arm64", musl: true},
 }
 
 // unlocked are the packages of the table that were not in the registry when the

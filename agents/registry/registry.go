@@ -75,7 +75,11 @@ type Registry struct {
 	user   supervise.User
 	agents []Agent // in the order of lists
 	locks  fs.FS   // embeddedLocks, except in tests
-	log    *slog.Logger
+
+	maxTime  time.Duration // installTime, except in tests
+	maxBytes int64         // installBytes, except in tests
+
+	log *slog.Logger
 
 	group   func() (*supervise.Group, error) // of npm, and of agents that are asked
 	started bool                             // group was called, by one of busy
@@ -100,7 +104,7 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.AskTimeout < 0 {
 		return nil, &InvalidError{"AskTimeout", "must not be negative"}
 	}
-	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, observed: map[string]observed{}, installs: map[string]progress{}}
+	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, maxTime: installTime, maxBytes: installBytes, observed: map[string]observed{}, installs: map[string]progress{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
 	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {

@@ -32,6 +32,12 @@ func (r *Registry) finish(ctx context.Context, spec supervise.Spec) (exit superv
 	return child.Exit(), child.Tail(), err
 }
 
+// Bounds of an install: a registry may answer slowly, and with files of any size.
+const (
+	installTime  = time.Hour
+	installBytes = 4 << 30
+)
+
 const checkTime = 30 * time.Second
 
 // output returns the output of a program.

@@ -84,7 +84,7 @@ var agents = []Agent{
 		ID: "amp", Name: "Amp",
 		names:        [][]string{{"amp-acp"}},
 		provider:     []provider{anthropic},
-		Note:         "Its adapter, amp-acp, is not on npm under a known name: it runs if it is on PATH, and was not tried.",
+		Note:         "No ACP adapter of it is on npm: amp-acp runs if it is on PATH, and was not tried.",
 		noteIfAbsent: true,
 		Capabilities: Capabilities{
 			ToolCalls: true, ToolResults: true, TextMessages: true, ErrorEvents: true, MCPTools: true,
@@ -95,10 +95,10 @@ var agents = []Agent{
 		ID: "pi", Name: "Pi",
 		packages: []npmPackage{
 			{name: "pi-acp", version: "0.0.34", kinds: process, program: "dist/index.js", node: true},
-			{name: "@earendil-works/pi-coding-agent", version: "0.74.2", kinds: native, program: "dist/cli.js", variable: "PI_ACP_PI_COMMAND", check: true},
+			{name: "@earendil-works/pi-coding-agent", version: "0.81.1", kinds: native, program: "dist/cli.js", variable: "PI_ACP_PI_COMMAND", check: true},
 		},
 		names: [][]string{{"pi-acp"}},
-		Note:  "With the pinned versions it answers initialize, but session/new stayed unanswered when that was tried. PI_ACP_PI_COMMAND names another pi.",
+		Note:  "PI_ACP_PI_COMMAND names another pi. One older than 0.81 never answers session/new.",
 		Capabilities: Capabilities{
 			ToolCalls: true, ToolResults: true, TextMessages: true, Images: true, SessionLifecycle: true, ErrorEvents: true,
 			StreamingDeltas: true, ItemStarted: true,
@@ -107,8 +107,13 @@ var agents = []Agent{
 	},
 	{
 		ID: "cursor", Name: "Cursor",
+		packages: []npmPackage{
+			{name: "@blowmage/cursor-agent-acp", version: "0.7.1", kinds: process, program: "dist/bin/cursor-agent-acp.js", node: true},
+		},
+		needs:        "cursor-agent",
+		needsRemedy:  "install Cursor's command line, as cursor.com/cli says, and log in with it",
 		names:        [][]string{{"cursor-agent-acp"}},
-		Note:         "Its adapter, cursor-agent-acp, is not on npm under a known name: it runs if it is on PATH, and was not tried.",
+		Note:         "Needs Cursor's own program, cursor-agent, on PATH, and a login with it.",
 		noteIfAbsent: true,
 		Capabilities: Capabilities{
 			PlanMode: true, Permissions: true, ToolCalls: true, ToolResults: true, TextMessages: true, Images: true, SessionLifecycle: true,

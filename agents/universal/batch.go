@@ -58,7 +58,7 @@ func parseBatch(row *eventlog.Event) (*eventBatch, error) {
 	return &b.eventBatch, nil
 }
 
-// row returns the row for the log. number is that of the batch's last event.
+// row returns the row for the log. number is the number of the batch's last event.
 func (b *eventBatch) row(session string, number int64) (eventlog.Event, error) {
 	payload, err := json.Marshal(b)
 	return eventlog.Event{

@@ -21,6 +21,7 @@
 //	plan, mode, options, usage     an item of kind status
 //	a question about permission    permission.requested and permission.resolved
 //	a plan that wants approval     question.requested and question.resolved
+//	a form (elicitation/create)    question.requested and question.resolved
 //	the prompt answered            turn.ended, with an error event if it failed
 //	the agent exited in a turn     error, turn.ended, session.ended
 //	configuration that fails       error, with the code configuration

@@ -3,6 +3,8 @@ package universal
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/deskhand/deskhand/agents"
 )
 
 // The types of event.
@@ -122,6 +124,9 @@ type (
 		Options  []string `json:"options"`
 		Response *string  `json:"response"`
 		Status   string   `json:"status"` // requested, answered, rejected
+
+		// Questions has the questions of a form.
+		Questions []agents.FormQuestion `json:"questions,omitempty"`
 	}
 	unparsedData struct {
 		Error    string `json:"error"`

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
@@ -65,6 +66,7 @@ type openQuestion struct {
 	Options  []string          `json:"options"`
 	Kinds    map[string]string `json:"kinds"` // of the options, by their ids
 	Names    map[string]string `json:"names"`
+	Form     *agents.Form      `json:"form,omitempty"` // of a question that is a form
 }
 
 // Limits of the state. Data beyond them is only in the log.
@@ -84,7 +86,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is the version of Apply and of State. It changes when Apply makes other events or
 // another state from the same log.
-const Version = 5
+const Version = 7
 
 // saved is a state with the version that made it.
 type saved struct {
@@ -162,7 +164,7 @@ func (s *State) Apply(e eventlog.Event) []Event {
 		}
 	}
 	switch {
-	case isResponse && answers == "session/request_permission":
+	case isResponse && (answers == "session/request_permission" || answers == "elicitation/create"):
 		s.resolve(env)
 	case isResponse:
 		s.applyResponse(answers, env)
@@ -208,6 +210,8 @@ func (s *State) applyAgent(env envelope) {
 		s.update(env)
 	case "session/request_permission":
 		s.ask(env)
+	case "elicitation/create":
+		s.askForm(env)
 	case "_adapter/agent_exited":
 		s.exited(env)
 	case "_adapter/invalid_stdout":

@@ -67,10 +67,14 @@ func (s *State) tool(raw json.RawMessage) {
 	s.Open -= t.Bytes
 	t.Bytes = t.size(u.ID)
 	s.Open += t.Bytes
-	if fresh {
+	ends := u.Status == "completed" || u.Status == "failed"
+	switch {
+	case fresh:
 		s.emit(ItemStarted, itemData{t.item(u.ID, "in_progress")}, false)
+	case !ends && (u.Content != nil || u.Output != nil): // the event's raw message has it
+		s.emit(ItemDelta, deltaData{t.Item, new(u.ID), ""}, false)
 	}
-	if u.Status == "completed" || u.Status == "failed" {
+	if ends {
 		s.endTool(u.ID, u.Status)
 	}
 	for s.Open > maxOpen || len(s.Order) > maxTools { // the oldest first
@@ -151,7 +155,7 @@ func (t *openTool) output() (text string, more []Part) {
 			} else {
 				old = *c.OldText
 			}
-			more = append(more, Part{Type: "file_ref", Path: new(c.Path), Action: &action, Diff: new(diff(c.Path, old, c.NewText))})
+			more = append(more, Part{Type: "file_ref", Path: new(c.Path), Action: &action, Diff: new(Diff(c.Path, old, c.NewText))})
 		case "terminal":
 			texts = append(texts, "terminal "+c.ID)
 		default:
@@ -185,10 +189,6 @@ func (s *State) ask(env envelope) {
 		s.unparsed("the question is not as ACP has it")
 		return
 	}
-	if len(s.Asked) >= maxAsked {
-		s.unparsed(fmt.Sprintf("%d questions wait for an answer", len(s.Asked)))
-		return
-	}
 	// Some agents ask before they announce the call.
 	if u.ID != "" && s.Tools[u.ID] == nil {
 		u.Status = ""
@@ -210,21 +210,51 @@ func (s *State) ask(env envelope) {
 		names = append(names, o.Name)
 	}
 	q.Options = slices.Clone(names[:min(len(names), maxOptions)])
-	key := s.key(env.ID)
-	delete(s.Asked, key) // the agent uses the id again
-	if size := s.askedSize() + q.size(key); size > maxAskedSize {
-		s.unparsed(fmt.Sprintf("the questions that wait for an answer would have %d bytes, and %d are allowed", size, maxAskedSize))
+	if !s.keepQuestion(env, q) {
 		return
 	}
-	if s.Asked == nil {
-		s.Asked = map[string]openQuestion{}
-	}
-	s.Asked[key] = q
 	if q.Question {
 		s.emit(QuestionAsked, questionData{ID: q.ID, Prompt: prompt(q.Action, u, t), Options: names, Status: "requested"}, false)
 		return
 	}
 	s.emit(PermissionAsked, permissionData{q.ID, q.Action, "requested", map[string]any{"toolCall": p.Tool, "options": p.Options}}, false)
+}
+
+// keepQuestion keeps an open question. It reports false if there is no room for it.
+func (s *State) keepQuestion(env envelope, q openQuestion) bool {
+	key := s.key(env.ID)
+	delete(s.Asked, key) // the agent uses the id again
+	if len(s.Asked) >= maxAsked {
+		s.unparsed(fmt.Sprintf("%d questions wait for an answer", len(s.Asked)))
+		return false
+	}
+	if size := s.askedSize() + q.size(key); size > maxAskedSize {
+		s.unparsed(fmt.Sprintf("the questions that wait for an answer would have %d bytes, and %d are allowed", size, maxAskedSize))
+		return false
+	}
+	if s.Asked == nil {
+		s.Asked = map[string]openQuestion{}
+	}
+	s.Asked[key] = q
+	return true
+}
+
+// askForm applies a question of the agent that is a form.
+func (s *State) askForm(env envelope) {
+	form, err := agents.ParseForm(env.Params)
+	if err != nil {
+		s.unparsed(err.Error())
+		return
+	}
+	q := openQuestion{ID: agents.QuestionID(s.entry.Process, env.ID), Question: true, Action: form.Prompt(), Options: []string{}, Form: &form}
+	if len(form.Questions) > 0 {
+		for _, o := range form.Questions[0].Options {
+			q.Options = append(q.Options, o.Label)
+		}
+	}
+	if s.keepQuestion(env, q) {
+		s.emit(QuestionAsked, questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "requested", Questions: form.Questions}, false)
+	}
 }
 
 // optionSize is the memory that an option takes without its texts.
@@ -238,6 +268,14 @@ func (q openQuestion) size(key string) int {
 	}
 	for id, kind := range q.Kinds {
 		n += len(id) + len(kind)
+	}
+	if q.Form != nil {
+		for _, f := range q.Form.Questions {
+			n += optionSize + len(f.Key) + len(f.Custom) + len(f.Header) + len(f.Text)
+			for _, o := range f.Options {
+				n += optionSize + len(o.Value) + len(o.Label) + len(o.Description)
+			}
+		}
 	}
 	return n
 }
@@ -274,6 +312,14 @@ func (s *State) resolve(env envelope) {
 		return // a second answer, or no question has that id
 	}
 	delete(s.Asked, key)
+	if q.Form != nil {
+		d := questionData{ID: q.ID, Prompt: q.Action, Options: q.Options, Status: "rejected"}
+		if text, accepted := q.Form.Answered(env.Result); accepted {
+			d.Response, d.Status = &text, "answered"
+		}
+		s.emit(QuestionResolved, d, s.entry.Dir == eventlog.Daemon)
+		return
+	}
 	var r struct {
 		Outcome struct {
 			Outcome  string `json:"outcome"`
@@ -308,8 +354,9 @@ func (s *State) emitAnswer(q openQuestion, kind, name string, synthetic bool) {
 	s.emit(PermissionResolved, permissionData{q.ID, q.Action, status, map[string]any{}}, synthetic)
 }
 
-// diff returns a unified diff with one hunk and up to three lines of context on each side.
-func diff(path, before, after string) string {
+// Diff returns a unified diff of a file's text with one hunk and up to three lines of context on
+// each side.
+func Diff(path, before, after string) string {
 	if before == after {
 		return ""
 	}

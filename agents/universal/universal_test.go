@@ -248,3 +248,29 @@ func TestProblem(t *testing.T) {
 		t.Errorf("%+v", events)
 	}
 }
+
+// TestRunningTool: what a tool prints while it runs makes an event without text, whose message
+// has the output.
+func TestRunningTool(t *testing.T) {
+	t.Parallel()
+	s := universal.NewState("s1")
+	var got []string
+	for i, update := range []string{
+		`{"sessionUpdate":"tool_call","toolCallId":"1","title":"go test","status":"in_progress"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1","content":[{"type":"content","content":{"type":"text","text":"ok"}}]}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1","rawOutput":"ok ok"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"}`,
+	} {
+		e := eventlog.Event{Seq: int64(i + 1), At: time.Unix(1, 0), Process: "p", Dir: eventlog.Agent, Kind: "session/update", Payload: json.RawMessage(`{"jsonrpc":"2.0","method":"session/update","params":{"update":` + update + `}}`)}
+		types := ""
+		for _, u := range s.Apply(e) {
+			types += " " + string(u.Type)
+		}
+		got = append(got, types)
+	}
+	want := []string{" item.started", "", " item.delta", " item.delta", " item.delta item.completed item.started item.delta item.completed"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

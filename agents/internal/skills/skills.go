@@ -47,7 +47,7 @@ type Store struct {
 	patience time.Duration // how long a session with an older copy waits for a newer one
 	fetches  singleflight.Group
 
-	mu     sync.Mutex // held while copies are read or replaced, and guards what follows
+	mu     sync.Mutex // held while copies are read or replaced, and guards the fields below
 	dir    string     // empty: a temporary one is made when it is needed
 	temp   bool
 	failed map[string]failedFetch // by name of a copy: the last attempt to renew it

@@ -1,0 +1,85 @@
+package skills
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/folder"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// TestSkillIsBounded lists skills with too many files and too many bytes.
+func TestSkillIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files int
+		size  int64
+		fits  bool
+	}{
+		"most files": {2000, 0, true},
+		"files":      {2001, 0, false},
+		"most bytes": {1, 64 << 20, true},
+		"bytes":      {2, 32<<20 + 1, false},
+	} {
+		dir := t.TempDir()
+		for i := range c.files {
+			file := filepath.Join(dir, fmt.Sprint(i))
+			if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, c.size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries, _, err := location{folder.Files{}, dir, "."}.list()
+		if c.fits && (err != nil || len(entries) != c.files) || !c.fits && (err == nil || !strings.Contains(err.Error(), "more than 2000 files or 67108864 bytes")) {
+			t.Errorf("%s: %d entries, %v", name, len(entries), err)
+		}
+	}
+}
+
+// TestTreeIsBounded reads lists of git with files that are too large together.
+func TestTreeIsBounded(t *testing.T) {
+	t.Parallel()
+	const entry = "100644 blob 0123456789012345678901234567890123456789 %d\tfile\x00"
+	var got error
+	tree := &treeSize{exceeded: func(err error) { got = err }}
+	if _, err := fmt.Fprintf(tree, entry+entry, 1<<29, 1<<29); err != nil || got != nil {
+		t.Errorf("1 GiB: %v, %v", err, got)
+	}
+	if _, err := fmt.Fprintf(tree, entry, 1); !errors.Is(err, errLargeTree) || !errors.Is(got, errLargeTree) {
+		t.Errorf("1 GiB and a byte: %v, %v", err, got)
+	}
+}
+
+// TestGitIsBounded runs a program in place of git that waits for its limits.
+func TestGitIsBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := `#!/bin/sh
+for limit in 'Max file size' 'Max address space'; do
+	until grep -q "^$limit  *1073741824  *1073741824" /proc/$$/limits; do sleep 0.05; done
+done
+`
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	group, err := supervise.NewGroup(supervise.GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	store := New(Config{Dir: dir, Age: time.Minute, Group: group, Environ: func() []string { return []string{"PATH=" + dir + ":" + os.Getenv("PATH")} }})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := store.git(ctx, dir, nil, "version"); err != nil {
+		t.Errorf("git runs without limits: %v", err)
+	}
+}
