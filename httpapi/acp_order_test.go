@@ -16,7 +16,7 @@ import (
 // ledger notes in which order a server writes the answers of turns to its
 // connections: as events, and as answers of POST.
 type ledger struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	events    map[string]bool
 	answers   int
 	overtaken []string // answers of POST that were written before their event was

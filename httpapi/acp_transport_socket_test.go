@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 )
@@ -29,7 +30,7 @@ func fromSocket(t *testing.T, conn *websocket.Conn) string {
 func TestACPTransportSocket(t *testing.T) {
 	t.Parallel()
 	s := serveACP(t, Config{})
-	conn, resp, err := s.tryDial(t.Context(), transportURL+"?access_token="+s.Token(), http.Header{}) //nolint:bodyclose // an upgrade leaves none
+	conn, resp, err := s.tryDial(t.Context(), transportURL+"?access_token="+s.Token(), http.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +67,33 @@ func TestACPTransportSocket(t *testing.T) {
 	until(t, "the agent has ended", func() bool { return !strings.Contains(string(s.get(t, "/v1/acp").body), id) })
 }
 
+// TestACPTransportSocketWithoutInitialize takes all places for connections and sends messages
+// other than initialize. The places become free.
+func TestACPTransportSocketWithoutInitialize(t *testing.T) {
+	t.Parallel()
+	s := serveACP(t, Config{also: func(s *Server) { s.acp.Greeting = 2 * time.Second }})
+	used := s.dial(t, transportURL, nil)
+	inSocket(t, used, acpBegin)
+	silent := make([]*websocket.Conn, 63)
+	for i := range silent {
+		silent[i] = s.dial(t, transportURL, nil)
+		if got := inSocket(t, silent[i], "{"); !strings.Contains(got, "-32700") {
+			t.Fatal(got)
+		}
+	}
+	s.do(t, call{path: transportURL, header: map[string]string{"Upgrade": "websocket"}}).problem(t, http.StatusServiceUnavailable, "stream_error")
+	for i, conn := range silent {
+		if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+	next := s.dial(t, transportURL, nil)
+	inSocket(t, next, acpBegin)
+	if got := inSocket(t, used, acpEcho); !strings.Contains(got, `"id":1`) {
+		t.Errorf("the connection with initialize: %s", got)
+	}
+}
+
 // How a WebSocket ends when it has to.
 func TestACPTransportSocketEnds(t *testing.T) {
 	t.Parallel()
@@ -92,7 +120,7 @@ func TestACPTransportSocketEnds(t *testing.T) {
 	if _, _, err := crashed.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNoStatusReceived) {
 		t.Errorf("after the agent's end: %v", err)
 	}
-	if _, resp, err := s.tryDial(t.Context(), transportURL, http.Header{}); err == nil || resp.StatusCode != http.StatusUnauthorized { //nolint:bodyclose // it was read
+	if _, resp, err := s.tryDial(t.Context(), transportURL, http.Header{}); err == nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: %v %v", resp, err)
 	}
 	s.do(t, call{path: transportURL, header: map[string]string{"Upgrade": "websocket"}}).problem(t, http.StatusBadRequest, "invalid_request")

@@ -380,7 +380,7 @@ func TestACPTransportBounds(t *testing.T) {
 	if detail, _ := problem["detail"].(string); !strings.Contains(detail, "end one by DELETE") {
 		t.Errorf("problem = %v", problem)
 	}
-	if conn, resp, err := s.tryDial(t.Context(), transportURL, nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable { //nolint:bodyclose // it was read
+	if conn, resp, err := s.tryDial(t.Context(), transportURL, nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("dial: %v %v %v", conn, resp, err)
 	}
 	later.Store(int64(restingTime + time.Second))

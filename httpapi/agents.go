@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -15,6 +17,7 @@ import (
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/configuration"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
 
@@ -45,6 +48,16 @@ func newRegistry(cfg Config, state *fleet.StateDir) (*registry.Registry, error) 
 	return r, nil
 }
 
+// agentDir returns the directory of the state directory that has everything about agents. With
+// write, the server may write there.
+func (s *Server) agentDir(write bool) (string, error) {
+	if !write {
+		return agentDir(s.fleet.StateDir().Path()), nil
+	}
+	dir, err := s.fleet.StateDir().Claim()
+	return agentDir(dir), err
+}
+
 // openFolders opens the store of folders' configuration. It shares the directory of
 // the agents' host, and makes that directory with the first write.
 func openFolders(cfg Config, state *fleet.StateDir) (*folders.Store, error) {
@@ -70,18 +83,37 @@ func openFolders(cfg Config, state *fleet.StateDir) (*folders.Store, error) {
 func (s *Server) newAgentHost() *agenthost.Host {
 	return agenthost.New(agenthost.Config{
 		Logger: s.log,
-		Open: func(ctx context.Context, onAppend func(stream string, before, last int64)) (*eventlog.Log, error) {
+		Open: func(ctx context.Context, onAppend func(stream string, before, last int64), onSession func(id string)) (*eventlog.Log, error) {
 			state, err := s.fleet.StateDir().Claim()
 			if err != nil {
 				return nil, asProblem(err)
 			}
 			cfg := s.cfg.EventLog
 			cfg.DSN = cmp.Or(cfg.DSN, filepath.Join(agentDir(state), "events.db"))
-			cfg.Logger = cmp.Or(cfg.Logger, s.log)
+			cfg.Logger, cfg.Retention.Except = cmp.Or(cfg.Logger, s.log), grants.Stream
 			cfg.OnAppend = func(stream string, before, last int64) {
 				onAppend(stream, before, last)
+				s.metrics.Appended(last - before)
 				if also := s.cfg.EventLog.OnAppend; also != nil {
 					also(stream, before, last)
+				}
+			}
+			cfg.OnSession = func(id string) {
+				onSession(id)
+				if also := s.cfg.EventLog.OnSession; also != nil {
+					also(id)
+				}
+			}
+			cfg.OnCommit = func(took time.Duration) {
+				s.metrics.Committed(took)
+				if also := s.cfg.EventLog.OnCommit; also != nil {
+					also(took)
+				}
+			}
+			cfg.OnArrival = func(lag time.Duration) {
+				s.metrics.Arrived(lag)
+				if also := s.cfg.EventLog.OnArrival; also != nil {
+					also(lag)
 				}
 			}
 			return eventlog.Open(ctx, cfg)
@@ -91,15 +123,24 @@ func (s *Server) newAgentHost() *agenthost.Host {
 			cfg.Log, cfg.StateDir = log, agentDir(s.fleet.StateDir().Path())
 			cfg.Folders, cfg.TrustFolders = s.folders, nil
 			cfg.Registry = cmp.Or(cfg.Registry, s.registry)
-			cfg.Logger = cmp.Or(cfg.Logger, s.log)
+			cfg.Logger, cfg.Tracer, cfg.OnTurn = cmp.Or(cfg.Logger, s.log), cmp.Or(cfg.Tracer, s.tracer), s.onTurn
 			if cfg.Mount == nil {
 				cfg.Mount, cfg.FindDesktop = s.desktops.Mount, s.desktops.FindForAgent
 			}
+			cfg.MinMemory = cmp.Or(cfg.MinMemory, s.cfg.MinMemory)
 			cfg.CleanEnv = cfg.CleanEnv || s.cfg.EnvPolicy == desktop.EnvClean
 			cfg.Secrets = slices.Concat(cfg.Secrets, s.cfg.Secrets)
 			return agents.Start(ctx, cfg)
 		},
 	})
+}
+
+// onTurn counts a turn of an agent.
+func (s *Server) onTurn(turn agents.EndedTurn) {
+	s.metrics.Turn(turn)
+	if also := s.cfg.AgentHost.OnTurn; also != nil {
+		also(turn)
+	}
 }
 
 // OpenAgents opens the log of agents' sessions and completes the work that a killed
@@ -108,4 +149,19 @@ func (s *Server) newAgentHost() *agenthost.Host {
 func (s *Server) OpenAgents(ctx context.Context) error {
 	_, err := s.agents.Get(ctx)
 	return err
+}
+
+// sharedLog returns the function that opens the log of sessions for the tokens that servers
+// share, or nil if the log is a file of this server.
+func (s *Server) sharedLog() func(context.Context) (*eventlog.Log, error) {
+	if !strings.Contains(s.cfg.EventLog.DSN, "://") {
+		return nil
+	}
+	return func(ctx context.Context) (*eventlog.Log, error) {
+		host, err := s.agents.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return host.Log(), nil
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -50,6 +51,30 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
+// BenchmarkScrape is a scrape of the metrics of 30 desktops.
+func BenchmarkScrape(b *testing.B) {
+	s := serveBench(b)
+	for range 30 {
+		if a := s.try(b.Context(), call{path: "/v1/desktops", body: `{"width":640,"height":480}`}); a.err != nil || a.StatusCode != 201 {
+			b.Fatal(a.err, string(a.body))
+		}
+	}
+	if err := s.OpenAgents(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	handler, fastest := s.Metrics(), time.Hour
+	for b.Loop() {
+		begun := time.Now()
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil))
+		if w.Code != http.StatusOK {
+			b.Fatal(w.Code)
+		}
+		fastest = min(fastest, time.Since(begun))
+	}
+	b.ReportMetric(float64(fastest.Microseconds())/1000, "ms/fastest")
+}
+
 func serveBench(b *testing.B) *testServer {
 	b.Helper()
 	s, err := New(Config{StateDir: b.TempDir()})
@@ -90,7 +115,7 @@ func (s *testServer) start(b *testing.B, body string) string {
 
 func (s *testServer) connect(b *testing.B, id string) *websocket.Conn {
 	b.Helper()
-	conn, _, err := s.tryDial(b.Context(), "/v1/processes/"+id+"/terminal/ws", nil) //nolint:bodyclose // an upgrade leaves none
+	conn, _, err := s.tryDial(b.Context(), "/v1/processes/"+id+"/terminal/ws", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,8 +23,10 @@ func TestBodyMemory(t *testing.T) {
 	// A body for the clipboard may take 60 s, others 5 s.
 	const path, png = "/v1/desktop/clipboard", "image/png"
 	large := func(token string) answer {
-		return s.do(t, call{path: path, kind: png, body: pngMagic + strings.Repeat("x", 1<<20-20),
-			header: map[string]string{"Authorization": "Bearer " + token}})
+		return s.do(t, call{
+			path: path, kind: png, body: pngMagic + strings.Repeat("x", 1<<20-20),
+			header: map[string]string{"Authorization": "Bearer " + token},
+		})
 	}
 	full := func(token string) {
 		t.Helper()

@@ -8,13 +8,18 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/desktop/secrets"
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/recording"
 	"github.com/deskhand/deskhand/webrtc"
@@ -96,6 +101,17 @@ type Config struct {
 	// that are stopped. Zero: 32.
 	MaxDesktops int
 
+	// DesktopIdleStop is the time after which a desktop that no client, viewer, recording or
+	// agent uses is stopped. Zero: it is not.
+	DesktopIdleStop time.Duration
+
+	// MaxViewers is the largest number of viewers of a desktop's live view. Zero: 64.
+	MaxViewers int
+
+	// MinMemory is the number of bytes of memory that must be available for a desktop or
+	// an agent to start. Otherwise the request is answered 503. Zero: no minimum.
+	MinMemory int64
+
 	// MaxConnections is the largest number of open connections to all listeners of
 	// Serve, including idle ones and WebSockets. Further connections are answered
 	// 503. Zero: half of the descriptors that this process may have, at most 4096.
@@ -138,6 +154,10 @@ type Config struct {
 	// among them.
 	Secrets []string
 
+	// NamedSecrets holds values that clients set and use by name, and never read. Nil: New
+	// makes an empty store.
+	NamedSecrets *secrets.Store
+
 	// Media configures how viewers of the live view reach this program. The zero
 	// value: by UDP port 59050, or by a free one if that is taken.
 	Media webrtc.NetworkConfig
@@ -167,6 +187,11 @@ type Config struct {
 	// deskhand mcp. Empty: such agents have no tools.
 	AgentRelay []string
 
+	// ProxySessions passes requests about an agent that runs in another server with the same
+	// log on to that server, if its AgentHost.Address is set. Otherwise such requests are
+	// answered 409, and the problem's server is that address.
+	ProxySessions bool
+
 	// EventLog configures the log of agents' sessions. With an empty DSN it is in the
 	// state directory.
 	EventLog eventlog.Config
@@ -180,6 +205,10 @@ type Config struct {
 	// later requests it is called again in the same way. It can give memory back.
 	// Health checks do not count as requests.
 	Quiet func()
+
+	// TracerProvider makes the spans of requests, of operations of desktops and of turns of
+	// agents. They have no text that people, programs or agents write. Nil: there are none.
+	TracerProvider trace.TracerProvider
 
 	// Logger receives errors that clients are not shown and, with AccessLog,
 	// one line per request. Nil: none.
@@ -200,12 +229,16 @@ func (c Config) withDefaults() Config {
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = DefaultMaxBodyBytes
 	}
+	if c.NamedSecrets == nil {
+		c.NamedSecrets = secrets.New()
+	}
 	if c.Version == "" {
 		c.Version = apiVersion
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Logger = slog.New(rest.LogHandler(c.Logger.Handler()))
 	return c
 }
 
@@ -221,23 +254,40 @@ func openFiles(cfg Config) (*filesystem.FS, error) {
 	return files, nil
 }
 
+// uploadDirs returns the directories from which browsers may upload, in addition to the homes of
+// desktops.
+func (c Config) uploadDirs() (dirs []string) {
+	for _, r := range c.Roots {
+		dirs = append(dirs, r.Path)
+	}
+	return dirs
+}
+
 func (c Config) validate() error {
 	switch {
 	case c.NoToken && c.Token != "":
 		return errors.New("config: Token and NoToken exclude each other")
 	case strings.TrimSpace(c.Token) != c.Token:
 		return errors.New("config: Token must not begin or end with white space")
-	case c.MaxBodyBytes < 0 || c.MaxUploadBytes < 0:
-		return errors.New("config: MaxBodyBytes and MaxUploadBytes must not be negative")
+	case c.MaxBodyBytes < 0 || c.MaxUploadBytes < 0 || c.MaxViewers < 0:
+		return errors.New("config: MaxBodyBytes, MaxUploadBytes and MaxViewers must not be negative")
+	}
+	if at := c.AgentHost.Address; at != "" && !isBaseURL(at) {
+		return fmt.Errorf("config: AgentHost.Address %q must be a scheme and host, as in http://deskhand-0.deskhand:2468", at)
 	}
 	for _, o := range c.Origins {
 		if o == "*" || o == "null" {
 			continue
 		}
-		u, err := url.Parse(o)
-		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		if !isBaseURL(o) {
 			return fmt.Errorf("config: origin %q must be * or a scheme and host, as in https://example.com", o)
 		}
 	}
 	return nil
+}
+
+// isBaseURL reports whether a text is a scheme and a host, without a path.
+func isBaseURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && u.Host != "" && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }

@@ -158,8 +158,8 @@ func TestMouse(t *testing.T) {
 		"click":  `{"x":100,"y":200,"button":"back","clickCount":2,"modifiers":["shift"]}`,
 		"down":   `{"x":100,"y":200,"button":null}`,
 		"up":     `{}`,
-		"drag":   `{"startX":1,"startY":2,"endX":100,"endY":200,"button":"middle"}`,
-		"scroll": `{"x":100,"y":200,"deltaY":-3}`,
+		"drag":   `{"startX":1.2,"startY":2,"endX":99.9,"endY":200,"button":"middle"}`,
+		"scroll": `{"x":99.5,"y":200.4,"deltaY":-3}`,
 	} {
 		if path == "up" {
 			s.post(t, "/v1/desktop/mouse/move", `{"x":100,"y":200}`)
@@ -189,7 +189,7 @@ func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, "")
 	for path, body := range map[string]string{
-		"type":  `{"text":"Grüße 漢 😀","delayMs":0,"secret":true}`,
+		"type":  `{"text":"Grüße 漢 😀","delayMs":0,"secret":true,"mode":"keys"}`,
 		"press": `{"key":"a","modifiers":{"ctrl":true,"shift":false,"cmd":null}}`,
 		"down":  `{"key":"Shift_L"}`,
 		"up":    `{"key":"Shift_L"}`,

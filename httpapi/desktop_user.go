@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/internal/supervise"
+	"github.com/deskhand/deskhand/internal/userhome"
 )
 
 // users are the users that programs of agents and desktops run as.
@@ -62,6 +65,25 @@ func (c Config) checkDatabase() error {
 	}
 	if err != nil {
 		return fmt.Errorf("config: EventLog.DSN: %w", err)
+	}
+	return nil
+}
+
+// checkHome returns an error if the user of agents or desktops can replace a file that decides
+// what git and npm do, which run as the server's user, or the installed agents.
+func (c Config) checkHome() error {
+	home := userhome.Dir()
+	if home == "" {
+		return nil
+	}
+	config := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	data := cmp.Or(os.Getenv("XDG_DATA_HOME"), filepath.Join(home, ".local", "share"))
+	for _, path := range []string{
+		filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config"), filepath.Join(data, "deskhand", "agents", "codex"),
+	} {
+		if err := supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop); err != nil {
+			return fmt.Errorf("the server's home (HOME, XDG_CONFIG_HOME, XDG_DATA_HOME): %w", err)
+		}
 	}
 	return nil
 }

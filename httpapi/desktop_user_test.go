@@ -110,6 +110,42 @@ func TestStateDirOfUser(t *testing.T) {
 	}
 }
 
+// TestHomeOfUser: the programs of agents and desktops cannot change what git and npm, which
+// run as root, read in the server's home, nor the installed agents.
+func TestHomeOfUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run agents as another user")
+	}
+	u, err := supervise.LookupUser("www-data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, users := t.TempDir(), t.TempDir()
+	if err := os.Chown(users, int(u.Credential.Uid), 0); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}
+	for _, changed := range append(names, "") {
+		for _, name := range names {
+			t.Setenv(name, own)
+		}
+		if changed != "" {
+			t.Setenv(changed, users)
+		}
+		for flag, cfg := range map[string]Config{"agent user": {AgentHost: agents.Config{RunAs: "www-data"}}, "desktop user": {DesktopUser: "www-data"}, "": {}} {
+			cfg.StateDir = t.TempDir()
+			s, err := New(cfg)
+			if err == nil {
+				err = s.Close()
+			}
+			refused := err != nil && strings.Contains(err.Error(), `can be changed by user "www-data"`)
+			if refused != (changed != "" && flag != "") {
+				t.Errorf("%s of the user, %s: %v", changed, flag, err)
+			}
+		}
+	}
+}
+
 // TestDesktopUser: what a token for a desktop, or a process on it, can do is what
 // the desktop's user can.
 func TestDesktopUser(t *testing.T) {
@@ -161,5 +197,9 @@ func TestHomeIsPrivate(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(state, home)); err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", home, info, err)
 		}
+	}
+	ran := s.post(t, "/v1/processes/run", `{"command":"sh","args":["-c","stat -c %a $HOME $XDG_RUNTIME_DIR"],"desktop":"main"}`).want(t, 200).json(t)
+	if ran["stdout"] != "700\n700\n" {
+		t.Errorf("the modes of the home and the runtime directory: %v", ran)
 	}
 }

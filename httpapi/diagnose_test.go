@@ -35,6 +35,16 @@ func TestDiagnoseRoute(t *testing.T) {
 		t.Errorf("host = %v, want %s", request["host"], host)
 	}
 
+	// A guest does not learn what the names of this network mean.
+	_, view := s.token(t, `{"scope":"view"}`)
+	for token, want := range map[string]string{s.Token(): "is not known here", view: "names are resolved for"} {
+		a := s.do(t, call{path: "/v1/desktop/stream/diagnose", header: map[string]string{"Authorization": "Bearer " + token, "Host": "name.invalid:80"}})
+		request = a.want(t, 200).json(t)["request"].(map[string]any)
+		if why, _ := request["problem"].(string); !strings.Contains(why, want) || len(request["addresses"].([]any)) != 0 {
+			t.Errorf("another name: %v, want a problem with %q", request, want)
+		}
+	}
+
 	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
 	conn := s.dial(t, "/v1/desktop/stream/signaling?access_token="+s.Token(), http.Header{})
 	signal(t, conn, "system/init")

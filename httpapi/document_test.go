@@ -21,7 +21,8 @@ func TestNamesAreCamelCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	camel := regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
-	old := []string{"show_cursor", "no_cache", "already_installed", "include_raw", "session_id"} // so that older clients work
+	old := []string{"show_cursor", "no_cache", "already_installed", "include_raw", "session_id"}   // so that older clients work
+	old = append(old, "Browser", "Protocol-Version", "User-Agent", "V8-Version", "WebKit-Version") // as Chromium names them
 	found := 0
 	check := func(name string) {
 		found++
@@ -95,15 +96,15 @@ func TestSchemasDescribeAnswers(t *testing.T) {
 	}
 }
 
-// TestOpenOperations: all of /v1 and of OpenComputer's API needs the token, and
-// nothing else does.
+// TestOpenOperations checks that all of /v1 and of OpenComputer's API needs a token, the
+// metrics, and /json/version for clients of the DevTools protocol, and nothing else.
 func TestOpenOperations(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Config{})
 	media := 0
 	for path, item := range s.rest.Huma.OpenAPI().Paths {
 		for method, op := range rest.Operations(item) {
-			if open := len(op.Security) == 0; open == (strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/opencomputer/")) {
+			if open := len(op.Security) == 0; open == (path == "/json/version" || path == "/metrics" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/opencomputer/")) {
 				t.Errorf("%s %s: open is %v", method, path, open)
 			}
 			inQuery := slices.ContainsFunc(op.Security, func(alternative map[string][]string) bool { _, ok := alternative[rest.QueryScheme]; return ok })

@@ -286,7 +286,7 @@ func TestSlowReader(t *testing.T) {
 		t.Errorf("the slow reader took only %v", took)
 	}
 	stuck := s.open(t, fsPath("file", "path", file))
-	pause(t, patience+time.Second)
+	pause(t, 3*patience)
 	if n, err := countBytes(stuck); err == nil {
 		t.Errorf("all %d bytes came, though nothing was taken for so long", n)
 	}

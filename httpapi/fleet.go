@@ -12,10 +12,10 @@ import (
 var ErrInUse = fleet.ErrInUse
 
 // fleetConfig returns the configuration of the desktops.
-func (c Config) fleetConfig(onDelete func(id string)) fleet.Config {
+func (c Config) fleetConfig(onDelete func(id string), inUse func(id string) bool) fleet.Config {
 	return fleet.Config{
 		StateDir: userhome.Expand(c.StateDir), StateName: c.StateName,
-		RecordingsDir: userhome.Expand(c.RecordingsDir), Retention: c.Retention, MaxDesktops: c.MaxDesktops,
+		RecordingsDir: userhome.Expand(c.RecordingsDir), Retention: c.Retention, MaxDesktops: c.MaxDesktops, MinMemory: c.MinMemory, IdleStop: c.DesktopIdleStop, InUse: inUse,
 		RunAs: c.DesktopUser, Untrusted: []string{c.AgentHost.RunAs}, Media: c.Media, Start: c.Start, OnDelete: onDelete, Logger: c.Logger,
 	}
 }

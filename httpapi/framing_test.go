@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,5 +56,56 @@ func TestAmbiguousFraming(t *testing.T) {
 		if n, did := bytes.Count(got, []byte("HTTP/1.1 ")), served.Swap(false); n > 1 || did {
 			t.Errorf("%s: %d answers: %.300q", name, n, got)
 		}
+	}
+}
+
+// TestStalledBody sends parts of bodies and of a message, and waits until the server ends the
+// connection.
+func TestStalledBody(t *testing.T) {
+	t.Parallel()
+	const slow = 8 * time.Second
+	s := serve(t, Config{NoToken: true, also: func(s *Server) {
+		echo(s)
+		s.rest.ReadTime, s.rest.MessageTime = slow, slow
+	}})
+	const websocket = "GET /v1/test/echo HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+	post := func(path string, length int) string {
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, length)
+	}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	large := "{" + strings.Repeat(" ", 70<<10) // more than is read with the headers
+	for name, c := range map[string]struct {
+		request string
+		status  string
+		after   time.Duration
+	}{
+		"small":            {post(mainPath+"/mouse/move", 100) + "{", "408", slow},
+		"large":            {post(mainPath+"/mouse/move", 200_000) + large, "408", 5 * time.Second},
+		"message to agent": {post("/v1/acp/one?agent=mock", 200_000) + large, "408", slow},
+		"message of MCP":   {post("/v1/mcp", 200_000) + large, "408", slow},
+		"clipboard":        {post(mainPath+"/clipboard", 200_000) + large, "408", slow},
+		"message":          {websocket + "\x81\xe40000{", "101", slow}, // text of 100 bytes
+	} {
+		wait.Go(func() {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(3 * time.Minute))
+			begun := time.Now()
+			if _, err := io.WriteString(conn, c.request); err != nil {
+				t.Error(err)
+				return
+			}
+			got, err := io.ReadAll(conn)
+			took := time.Since(begun)
+			if err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 "+c.status)) || took < c.after-time.Second || took > c.after+30*time.Second {
+				t.Errorf("%s: after %v, want %v: %.300q, %v", name, took, c.after, got, err)
+			}
+		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Mount adds the API's routes (/v1, /opencomputer, /ui, /docs, /llms.txt, /openapi.json,
-// /livez and /readyz, but not /) to a fiber app. The app must set StreamRequestBody and
+// /livez, /readyz and /metrics, but not /) to a fiber app. The app must set StreamRequestBody and
 // DisablePreParseMultipartForm, and must not set WriteTimeout, GETOnly,
 // DisableHeaderNormalizing or Prefork; otherwise Mount returns an error. It returns
 // ErrClosed after Close. Close ends the streams, but not the app.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,7 +81,16 @@ func TestTokensShowNoPast(t *testing.T) {
 	marker := call{method: http.MethodPost, path: oldAt + "/markers", body: `{"title":"x","at":0}`, header: map[string]string{"Authorization": "Bearer " + values["control"]}}
 	s.do(t, marker).problem(t, 403, "permission_denied")
 	marker.path = runningAt + "/markers"
+	s.do(t, marker).problem(t, 403, "permission_denied") // the position is before the token was made
+	marker.body = `{"title":"x"}`
 	s.do(t, marker).want(t, 201)
+	event := marker
+	event.path, event.body = runningAt+"/events", `{"type":"x","time":"2020-01-01T00:00:00Z"}`
+	s.do(t, event).problem(t, 403, "permission_denied")
+	event.body = `{"type":"x","time":"` + time.Now().Format(time.RFC3339Nano) + `"}`
+	s.do(t, event).want(t, 201)
+	event.body, event.header = `{"type":"x","time":"2020-01-01T00:00:00Z"}`, nil
+	s.do(t, event).want(t, 201)
 	end(runningAt)
 }
 
@@ -133,13 +143,13 @@ func TestRecordingEventsShowNoPast(t *testing.T) {
 	statuses, left := told(events)
 	last := slices.DeleteFunc(statuses[running], func(s recording.Status) bool { return s == recording.StatusRecording })
 	if statuses[old] != nil || !slices.Equal(last, []recording.Status{recording.StatusDeleted}) {
-		t.Errorf("the link is told %v; the old one is %s, the running one %s", statuses, old, running)
+		t.Errorf("the link has the statuses %v; the old one is %s, the running one %s", statuses, old, running)
 	}
 	if left.EndedAt != "" || left.Bytes != 0 || left.Duration != 0 || left.Reason != "" {
-		t.Errorf("the end of the running one is told as %+v", left)
+		t.Errorf("the event of the end of the running one is %+v", left)
 	}
 	if statuses, _ := told(all); len(statuses) != 3 {
-		t.Errorf("the server's token is told %v", statuses)
+		t.Errorf("the server's token has the statuses %v", statuses)
 	}
 }
 
@@ -190,6 +200,14 @@ func TestPersonsTypingOverHTTP(t *testing.T) {
 	}
 	e, typed := await(t, events, desktop.EventAction)
 	if a := typed.Action; a.Name != "type" || a.Length != 5 || a.Actor.Name != "Jane" || strings.Contains(e.data, "j\"") || strings.Contains(e.data, "0x6a") {
-		t.Errorf("what a person typed is told as %s", e.data)
+		t.Errorf("the event of what a person typed is %s", e.data)
+	}
+	tool := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"type","arguments":{"text":"kkkk","screenshot":false}}}`
+	accept := map[string]string{"Accept": "application/json, text/event-stream"}
+	maps.Copy(accept, person)
+	s.do(t, call{path: "/v1/mcp", body: tool, header: accept}).want(t, 200)
+	e, typed = await(t, events, desktop.EventAction)
+	if a := typed.Action; a.Length != 4 || strings.Contains(e.data, "kkkk") {
+		t.Errorf("the event of what a person typed by a tool is %s", e.data)
 	}
 }

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"time"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
@@ -18,19 +20,23 @@ const apiVersion = "0.4.2"
 func tags() []*huma.Tag {
 	var all []*huma.Tag
 	for _, t := range [][2]string{
-		{"Server", "The server: whether it answers, and its document"},
-		{"Tokens", "Tokens for others, with a scope and an end"},
+		{"Server", "Health of the server, and its OpenAPI document"},
+		{"Tokens", "Tokens with a scope and an expiry"},
+		{"Secrets", "Values that clients use by name and cannot read"},
 		{"Desktop lifecycle", "Desktops: start, stop, status"},
-		{"Screenshots", "Pictures of a desktop"},
+		{"Screenshots", "Screenshots of a desktop"},
 		{"Mouse", "The pointer and its buttons"},
 		{"Keyboard", "Keys and text"},
 		{"Clipboard", "Both selections, text and images"},
 		{"Windows", "Windows of a desktop"},
+		{"Elements", "Elements of the programs on a desktop, such as buttons and menus"},
 		{"Programs", "Programs that are launched on a desktop"},
+		{"Browser", "A browser on a desktop, and its DevTools protocol"},
 		{"Display", "The display and its size"},
-		{"Events", "What happens on a desktop, as a stream"},
+		{"Events", "Events of a desktop as a stream"},
 		{"Live view", "Watching a desktop, by WebRTC, WHEP or WebSocket"},
-		{"Control", "Who may act on a desktop"},
+		{"Actions", "Lists of actions in one request, with an observation"},
+		{"Control", "Control of a desktop among actors"},
 		{"Recordings", "Recordings, their timelines, captions and clips"},
 		{"Processes", "Programs without a desktop, their output, input and terminals"},
 		{"Files", "Files and directories"},
@@ -53,7 +59,7 @@ func serveDocument(c *fiber.Ctx) error {
 }
 
 // restConfig returns the configuration of the layer below the routes.
-func (c Config) restConfig(findToken func(string) *grants.Grant) rest.Config {
+func (c Config) restConfig(findToken func(string) *grants.Grant, observe func(method, route string, status int, took time.Duration)) rest.Config {
 	return rest.Config{
 		Title: "deskhand", Version: apiVersion, Tags: tags(),
 		PathParams: map[string]*huma.Param{"desktop": {
@@ -68,6 +74,6 @@ func (c Config) restConfig(findToken func(string) *grants.Grant) rest.Config {
 		MaxBodyBytes: int64(c.MaxBodyBytes), LargestBody: max(acp.MaxMessage, desktops.ClipboardFactor*int64(c.MaxBodyBytes)),
 		MaxUploadBytes: c.MaxUploadBytes,
 		MaxConnections: c.MaxConnections, MaxConnectionsPerAddress: c.MaxConnectionsPerAddress,
-		Quiet: c.Quiet, Logger: c.Logger, AccessLog: c.AccessLog,
+		Forward: c.ProxySessions, Quiet: c.Quiet, Observe: observe, Tracer: c.tracer(), SpanOf: spanOf, Logger: c.Logger, AccessLog: c.AccessLog,
 	}
 }

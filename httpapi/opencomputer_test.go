@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 
@@ -178,6 +179,26 @@ func TestOpenComputer(t *testing.T) {
 	if len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
+}
+
+// TestOpenComputerManyLines: the work for a message grows with its length only.
+func TestOpenComputerManyLines(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	const base = "/opencomputer/sandboxes/box/agent"
+	made := s.do(t, call{path: base, body: fmt.Sprintf(`{"agent":"mock","cwd":%q}`, t.TempDir())}).want(t, http.StatusCreated).json(t)
+	conn := s.dial(t, fmt.Sprint(base, "/", made["sessionID"]), nil)
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	ocWrite(t, conn, strings.Repeat("\n", 4<<20)+`{"type":"lines"}`)
+	ocRead(t, conn, ofType("error"))
+	ocWrite(t, conn, `{"type":"`+strings.Repeat("x", 4<<20))
+	for range 20_000 {
+		ocWrite(t, conn, "x")
+	}
+	ocWrite(t, conn, "\"}\n")
+	ocRead(t, conn, ofType("error"))
 }
 
 func TestOpenComputerRefusals(t *testing.T) {

@@ -66,7 +66,7 @@ func TestControlEndsWithStream(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		events := s.follow(ctx, t, mainPath+"/events"+path, nil)
 		cancel()
-		for range events { //nolint:revive // until it has ended
+		for range events { // until it has ended
 		}
 	}
 	if c := s.get(t, mainPath+"/control").want(t, 200).json(t); c["holder"] == nil {

@@ -154,7 +154,7 @@ func TestNeverStill(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "xterm")
 	s := startReal(t, Config{}, "")
-	s.post(t, mainPath+"/launch", `{"app":"xterm","args":["-e","while :; do date +%N; done"],"wait":true}`).want(t, 200)
+	s.post(t, mainPath+"/launch", `{"app":"xterm","args":["-geometry","150x50","-e","while :; do n=$(date +%N); n=$n$n$n$n; echo $n$n$n$n; done"],"wait":true}`).want(t, 200)
 	for range 10 { // on a machine that is busy it may stand still for a while
 		begun := time.Now()
 		a := s.get(t, mainPath+"/screenshot?settleMs=500&timeoutMs=1000").want(t, 200)

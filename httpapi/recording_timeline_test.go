@@ -359,3 +359,55 @@ func TestRecordingPlays(t *testing.T) {
 		}
 	}
 }
+
+// TestTimelineDropped fills the room for events of API callers in a timeline. The timeline
+// and the recording count the events that were left out.
+func TestTimelineDropped(t *testing.T) {
+	t.Parallel()
+	s := recordable(t, `{"width":64,"height":64}`)
+	at := mainPath + "/recordings/" + s.post(t, mainPath+"/recordings", "").want(t, 201).json(t)["id"].(string)
+	if dropped, ok := s.get(t, at).want(t, 200).json(t)["timelineDropped"]; ok {
+		t.Errorf("timelineDropped is %v before any event", dropped)
+	}
+	const most = 16 << 20
+	event := `{"type":"note","data":"` + strings.Repeat("x", 60<<10) + `"}`
+	stored, status := 0, 201
+	for ; status == 201 && stored <= most; stored += len(event) {
+		a := s.post(t, at+"/events", event)
+		if status = a.StatusCode; status != 201 {
+			a.problem(t, 409, "conflict")
+			break
+		}
+	}
+	if stored > most || status != 409 {
+		t.Errorf("%d bytes of events were stored, then the answer was %d", stored, status)
+	}
+	s.post(t, mainPath+"/mouse/click", `{"x":1,"y":1}`).want(t, 200) // has room of its own
+	s.post(t, at+"/stop", "").want(t, 200)
+	var page struct {
+		Entries []struct {
+			Type   string
+			Missed int
+		}
+	}
+	notes, missed := 0, 0
+	for after, more := 0, true; more; {
+		a := s.get(t, fmt.Sprintf("%s/timeline?after=%d", at, after)).want(t, 200)
+		page.Entries = nil
+		if err := json.Unmarshal(a.body, &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.Entries {
+			missed += e.Missed
+			if e.Type == "note" {
+				notes++
+			}
+		}
+		next, _ := a.json(t)["next"].(float64)
+		after, more = int(next), next > 0
+	}
+	dropped := s.get(t, at).want(t, 200).json(t)["timelineDropped"]
+	if notes != stored/len(event) || missed != 1 || dropped != 1.0 {
+		t.Errorf("%d notes, gaps of %d and timelineDropped %v, want %d, 1 and 1", notes, missed, dropped, stored/len(event))
+	}
+}

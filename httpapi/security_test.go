@@ -37,7 +37,9 @@ func TestToken(t *testing.T) {
 		{"empty", "/v1/health", "Bearer ", 401},
 		{"lower case", "/v1/health", "bearer " + s.Token(), 401},
 		{"two spaces", "/v1/health", "Bearer  " + s.Token(), 401},
-		{"other scheme", "/v1/health", "Token " + s.Token(), 401},
+		{"older scheme", "/v1/health", "Token " + s.Token(), 200},
+		{"wrong in the older scheme", "/v1/health", "Token " + s.Token() + "x", 401},
+		{"other scheme", "/v1/health", "Digest " + s.Token(), 401},
 		{"bare", "/v1/health", s.Token(), 401},
 		{"in the query of a call", "/v1/health?access_token=" + s.Token(), "", 401},
 		{"in the query of status", "/v1/desktop/status?access_token=" + s.Token(), "", 401},
@@ -271,8 +273,12 @@ func TestMalformedRequests(t *testing.T) {
 	s := serve(t, Config{})
 	for request, status := range map[string]int{
 		"nonsense\r\n\r\n": 400,
-		"MKCOL /v1/health HTTP/1.1\r\nHost: x\r\n\r\n":                                                501,
-		"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("x", 2*rest.HeaderSize) + "\r\n\r\n": 431,
+		"MKCOL /v1/health HTTP/1.1\r\nHost: x\r\n\r\n":                                                            501,
+		"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + strings.Repeat("x", 2*rest.HeaderSize) + "\r\n\r\n":             431,
+		"GET /v1/health HTTP/1.1\r\nHost: x\r\nX-Folded: a\r\n b\r\n\r\n":                                         400,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n":                          400,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-encoding: chunked\r\n\r\n0\r\n\r\n": 400,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n":    400,
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		if err != nil {
@@ -312,6 +318,29 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 	if strings.Contains(text, "guess") {
 		t.Errorf("a token is in the log:\n%s", text)
+	}
+}
+
+// TestLogHidesRefusedSecrets sends values of secrets where their names are meant.
+func TestLogHidesRefusedSecrets(t *testing.T) {
+	t.Parallel()
+	var log testlog.Buffer
+	s := serve(t, Config{AccessLog: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s.put(t, "/v1/secrets/hunter2%20hunter2", `{"value":"x"}`)
+	s.put(t, "/v1/secrets/"+strings.Repeat("hunter2", 20), `{"value":"x"}`)
+	s.put(t, "/v1/secrets/hunter2", `{"value":""}`)
+	s.put(t, "/v1/Secrets/hunter2", `{"value":"x"}`)
+	s.do(t, call{method: "DELETE", path: "/v1/secrets/hunter2?dry=1"})
+	s.do(t, call{method: "PUT", path: "/v1/secrets/hunter2", anon: true})
+	s.put(t, "/v1/secrets/BANK", `{"value":"x"}`).want(t, 204)
+	text := log.String()
+	if strings.Contains(text, "hunter2") {
+		t.Errorf("a value is in the log:\n%s", text)
+	}
+	for _, want := range []string{"url=/v1/secrets/REDACTED status=400", "path=/v1/secrets/REDACTED", "url=/v1/secrets/BANK status=204"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the log:\n%s", want, text)
+		}
 	}
 }
 

@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
@@ -16,7 +20,9 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/acp"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/desktops"
+	"github.com/deskhand/deskhand/httpapi/internal/files"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/httpapi/internal/metrics"
 	"github.com/deskhand/deskhand/httpapi/internal/processes"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -34,11 +40,15 @@ type Server struct {
 	desktops  *desktops.Area
 	processes *processes.Area
 	files     *filesystem.FS
+	reach     *files.Reach
 	registry  *registry.Registry
 	folders   *folders.Store
 	agents    *agenthost.Host
+	metrics   *metrics.Metrics
+	tracer    trace.Tracer // nil: there are no spans
 	acp       *acp.Area
 
+	draining  atomic.Bool
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -57,12 +67,14 @@ func New(cfg Config) (_ *Server, err error) {
 	if cfg.users, err = cfg.lookUpUsers(); err != nil {
 		return nil, err
 	}
-	if err := cfg.checkDatabase(); err != nil {
+	if err := errors.Join(cfg.checkDatabase(), cfg.checkHome()); err != nil {
 		return nil, err
 	}
 	var s *Server
 	all, err := fleet.Open(context.Background(), cfg.fleetConfig(func(id string) {
 		s.tokens.Forget(id)
+	}, func(id string) bool {
+		return len(s.agents.Using(context.Background(), id)) > 0
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -89,9 +101,10 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, errors.Join(err, files.Close())
 	}
 	s = &Server{fleet: all, registry: known, folders: trusted, cfg: cfg, log: cfg.Logger, files: files}
+	s.metrics, s.tracer = metrics.New(cfg.Version), cfg.tracer()
 	s.agents = s.newAgentHost()
-	s.tokens = grants.New(grants.Config{StateDir: state, NewestRecording: all.NewestRecording, Logger: cfg.Logger})
-	if s.rest, err = rest.New(cfg.restConfig(s.tokens.Find)); err != nil {
+	s.tokens = grants.New(grants.Config{StateDir: state, NewestRecording: all.NewestRecording, Log: s.sharedLog(), Logger: cfg.Logger})
+	if s.rest, err = rest.New(cfg.restConfig(s.tokens.Find, s.metrics.Request)); err != nil {
 		return nil, errors.Join(err, files.Close(), known.Close())
 	}
 	s.routes = rest.Group{API: s.rest}
@@ -105,6 +118,10 @@ func New(cfg Config) (_ *Server, err error) {
 
 // Token returns the bearer token that clients present. It is empty with Config.NoToken.
 func (s *Server) Token() string { return s.cfg.Token }
+
+// Metrics returns a handler with the metrics of the server in the format of Prometheus. It
+// asks for no token: GET /metrics of the API does.
+func (s *Server) Metrics() http.Handler { return s.metrics.Handler() }
 
 // StartDesktop starts main with the default options, unless it runs, and returns what
 // Config.Start returned. It blocks until the desktop runs, for 45 s at most, or until ctx
@@ -162,6 +179,18 @@ func (s *Server) OpenRecordings(ctx context.Context) error {
 // it.
 func (s *Server) OpenMedia() error { return s.fleet.OpenNetwork() }
 
+// Drain prepares the end of the server. GET /readyz answers 503. New sessions, prompts and
+// desktops are refused with 503, and other requests are answered. Drain waits until agents have
+// ended their turns, and returns the error of ctx if that ends first. Close ends recordings.
+func (s *Server) Drain(ctx context.Context) error {
+	s.draining.Store(true)
+	host := s.agents.Started()
+	if host == nil {
+		return nil
+	}
+	return host.Drain(ctx)
+}
+
 // Close ends the calls of Serve, every desktop, and every agent and process that was
 // started through this server, and waits for them. Further calls wait for the first one
 // and return its error.
@@ -172,11 +201,14 @@ func (s *Server) Close() error {
 		s.rest.AwaitServing()
 		s.tokens.Close()
 		// Processes that have to be killed take a while, so all end concurrently.
-		processes, desktops := make(chan error, 1), make(chan error, 1)
+		processes, desktops := make(chan error, 1), make(chan struct{})
 		go func() { processes <- s.processes.Close() }()
-		go func() { desktops <- s.fleet.CloseDesktops() }()
-		s.closeErr = errors.Join(s.files.Close(), s.agents.Close(), s.registry.Close(), <-processes)
-		<-desktops // Close returns the error
+		go func() {
+			defer close(desktops)
+			_ = s.fleet.CloseDesktops() // Close returns the error
+		}()
+		s.closeErr = errors.Join(s.reach.Close(), s.files.Close(), s.agents.Close(), s.registry.Close(), <-processes)
+		<-desktops
 		s.rest.AwaitParting()
 		// The next server may have it now that nothing is written any more.
 		s.closeErr = errors.Join(s.closeErr, s.fleet.Close())

@@ -135,8 +135,12 @@ func TestSessions(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, Config{})
 	made := s.post(t, "/v1/sessions/first", fmt.Sprintf(`{"agent":"mock","directory":%q,"agentMode":"plan","model":"mock-fast","variant":"high","title":"A title"}`, dir))
-	if m := made.want(t, 200).json(t); m["healthy"] != true || m["nativeSessionId"] == nil {
+	m := made.want(t, 200).json(t)
+	if m["healthy"] != true || m["nativeSessionId"] == nil || m["agentSessionId"] != m["nativeSessionId"] || m["native_session_id"] != m["nativeSessionId"] {
 		t.Fatal(m)
+	}
+	if got := s.do(t, call{path: "/v1/sessions/first"}).want(t, 200).json(t); got["agentSessionId"] != m["nativeSessionId"] || got["native_session_id"] != m["nativeSessionId"] {
+		t.Fatal(got)
 	}
 	s.post(t, "/v1/sessions/first", `{"agent":"mock"}`).problem(t, 409, "session_already_exists")
 	if got := said(s.turn(t, "first", "hello")); !strings.HasSuffix(got, "hello|") {
@@ -311,6 +315,43 @@ func TestSessionReplies(t *testing.T) {
 	if got := finish("question.resolved", "rejected"); !strings.Contains(got, "not approved") {
 		t.Error(got)
 	}
+
+	// A question that is not about permission.
+	e = ask("question", "question.requested")
+	var open struct {
+		Permissions []struct {
+			ID, Message string
+			Questions   []agents.FormQuestion
+		}
+	}
+	decode(t, s.get(t, "/v1/permissions?session=asks").want(t, 200).body, &open)
+	if len(open.Permissions) != 1 || open.Permissions[0].ID != e.Data.Question || open.Permissions[0].Message != "Please choose." || len(open.Permissions[0].Questions) != 2 {
+		t.Errorf("the open questions are %+v", open)
+	}
+	path = "/v1/sessions/asks/questions/" + e.Data.Question
+	for _, bad := range []string{`{"answers":[["Red","Blue"]]}`, `{"answers":[[],["Huge"]]}`, `{"answers":[[],[],[]]}`} {
+		if p := s.post(t, path+"/reply", bad).problem(t, 400, "invalid_request"); p["field"] != "answers" {
+			t.Errorf("%s: %v", bad, p)
+		}
+	}
+	s.post(t, path+"/reply", `{"answers":[["blue"],["Small","l"]]}`).want(t, http.StatusNoContent)
+	s.post(t, path+"/reply", `{"answers":[["blue"]]}`).want(t, http.StatusNotFound)
+	if got := finish("question.resolved", "answered"); got != `You answered {"action":"accept","content":{"colour":"blue","sizes":["s","l"]}}.|` {
+		t.Error(got)
+	}
+	e = ask("question", "question.requested")
+	s.post(t, "/v1/sessions/asks/questions/"+e.Data.Question+"/reply", `{"answers":[["Own words"]]}`).want(t, http.StatusNoContent)
+	if got := finish("question.resolved", "answered"); got != `You answered {"action":"accept","content":{"colour_custom":"Own words"}}.|` {
+		t.Error(got)
+	}
+	e = ask("question", "question.requested")
+	s.post(t, "/v1/sessions/asks/questions/"+e.Data.Question+"/reject", "").want(t, http.StatusNoContent)
+	if got := finish("question.resolved", "rejected"); got != `You answered {"action":"decline"}.|` {
+		t.Error(got)
+	}
+	e = ask("question", "question.requested")
+	s.post(t, "/v1/sessions/asks/cancel", "").want(t, http.StatusNoContent)
+	finish("question.resolved", "rejected")
 }
 
 // asker is an agent that asks a question, which is in the file DIR/question, and ends the turn

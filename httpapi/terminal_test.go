@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +26,18 @@ type term struct {
 	conn   *websocket.Conn
 	output bytes.Buffer // what was printed
 	frames []string     // text frames not yet returned
+	ready  string       // the first frame
 }
+
+// earlierOutput is the number of bytes of earlier output in the frame ready.
+var earlierOutput = regexp.MustCompile(`"replay":[1-9][0-9]*,`)
 
 // attach connects to a process's terminal and waits until it is ready.
 func (s *testServer) attach(t *testing.T, id, query string) *term {
 	t.Helper()
 	c := &term{t: t, conn: s.dial(t, "/v1/processes/"+id+"/terminal/ws"+query, nil)}
-	if got, want := c.frame(), fmt.Sprintf(`{"processId":%q,"type":"ready"}`, id); got != want {
+	c.ready = c.frame()
+	if got, want := earlierOutput.ReplaceAllString(c.ready, ""), fmt.Sprintf(`{"processId":%q,"type":"ready"}`, id); got != want {
 		t.Fatalf("first frame = %s, want %s", got, want)
 	}
 	if c.output.Len() > 0 {
@@ -115,6 +121,9 @@ func TestTerminal(t *testing.T) {
 			tail := s.attach(t, id, "?replay=4")
 			tail.send(`{"type":"input","data":"` + base64.StdEncoding.EncodeToString([]byte("again\n")) + `","encoding":"base64"}`)
 			tail.until("got again\r\n")
+			if tail.ready != fmt.Sprintf(`{"processId":%q,"replay":4,"type":"ready"}`, id) {
+				t.Errorf("the first frame with a replay of four bytes is %s", tail.ready)
+			}
 			if !strings.HasPrefix(tail.output.String(), "00\r\nagain\r\n") {
 				t.Errorf("replay of four bytes begins with %q", tail.output.String())
 			}

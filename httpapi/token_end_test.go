@@ -263,8 +263,33 @@ func TestRevocationNotStored(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the revocation is stored", func() bool { return !present(file) })
-	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).problem(t, 404, "not_found")
+	eventually(t, "the server tries again", func() bool { return !present(file) })
+	// The store forgets the token a moment after it has removed the file.
+	var again answer
+	eventually(t, "the revocation is stored", func() bool {
+		again = s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id})
+		return again.StatusCode != http.StatusNoContent
+	})
+	again.problem(t, 404, "not_found")
+}
+
+// TestRevocationStoredAtExit: a revocation that could not be stored is stored when the server ends.
+func TestRevocationStoredAtExit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, Config{StateDir: dir})
+	id, value := s.token(t, `{"scope":"view"}`)
+	file := filepath.Join(dir, "tokens", id+".json")
+	aside := filepath.Join(dir, "aside")
+	if err := errors.Join(os.Rename(file, aside), os.MkdirAll(filepath.Join(file, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).problem(t, 503, "stream_error")
+	if err := errors.Join(os.RemoveAll(file), os.Rename(aside, file), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, Config{StateDir: dir})
+	s.do(t, call{path: "/v1/health", header: bearer(value)}).problem(t, 401, "token_invalid")
 }
 
 // TestTokensOnFullDisk: tokens are revoked, but not made.
@@ -389,8 +414,9 @@ func present(path string) bool {
 func TestEventStreamsOfTokens(t *testing.T) {
 	t.Parallel()
 	s := startReal(t, Config{}, `{"width":64,"height":64}`)
+	path := mainPath + "/events"
 	follow := func(token string) *http.Response {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+mainPath+"/events", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -420,6 +446,10 @@ func TestEventStreamsOfTokens(t *testing.T) {
 				t.Fatalf("stream %d of token %d: %s", n, i, resp.Status)
 			}
 		}
+	}
+	path = "/v1/events" // counts as well
+	if resp := follow(tokens[0]); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a stream of all events: %s", resp.Status)
 	}
 	if resp := follow(s.Token()); resp.StatusCode != http.StatusOK {
 		t.Errorf("the server's own token: %s", resp.Status)

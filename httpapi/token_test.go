@@ -1,11 +1,24 @@
 package httpapi
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net/http"
+	"net/url"
+	"os"
 	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -24,7 +37,7 @@ func TestTokenScopes(t *testing.T) {
 	s.post(t, "/v1/desktop/start", `{"width":640,"height":480}`).want(t, 200)
 	s.post(t, "/v1/desktops", `{"id":"other","width":320,"height":240}`).want(t, 201)
 	values := map[string]string{}
-	for _, scope := range []string{"view", "control", "agent", "admin"} {
+	for _, scope := range []string{"view", "control", "agent", "supervise", "admin"} {
 		_, values[scope] = s.token(t, `{"scope":"`+scope+`"}`)
 	}
 	_, values["main only"] = s.token(t, `{"scope":"control","desktop":"main","ttl":3600,"name":"ann"}`)
@@ -33,21 +46,35 @@ func TestTokenScopes(t *testing.T) {
 		call call
 		who  string // scopes that may
 	}{
-		{call{path: "/v1/health"}, "view control agent admin main only"},
-		{call{path: "/v1/desktop/screenshot"}, "view control agent admin main only"},
-		{call{path: "/v1/desktop/windows"}, "view control agent admin main only"},
-		{call{path: "/v1/desktop/stream/status"}, "view control agent admin main only"},
-		{call{path: "/v1/desktops/other/screenshot"}, "view control agent admin"},
-		{call{path: "/v1/desktop/clipboard"}, "control agent admin main only"},
-		{call{path: "/v1/desktop/mouse/move", body: move}, "control agent admin main only"},
-		{call{path: "/v1/desktops/other/mouse/move", body: move}, "control agent admin"},
-		{call{path: "/v1/desktops/another-that-is-not/windows"}, "view control agent admin"},
-		{call{path: "/v1/desktop/launch", body: launch}, "agent admin"},
-		{call{path: "/v1/desktops"}, "admin"},
-		{call{path: "/v1/desktop/start", body: "{}"}, "admin"},
+		{call{path: "/v1/health"}, "view control agent supervise admin main only"},
+		{call{path: "/v1/desktop/screenshot"}, "view control agent supervise admin main only"},
+		{call{path: "/v1/desktop/windows"}, "view control agent supervise admin main only"},
+		{call{path: "/v1/desktop/stream/status"}, "view control agent supervise admin main only"},
+		{call{path: "/v1/desktops/other/screenshot"}, "view control agent supervise admin"},
+		{call{path: "/v1/desktop/clipboard"}, "control agent supervise admin main only"},
+		{call{path: "/v1/desktop/mouse/move", body: move}, "control agent supervise admin main only"},
+		{call{path: "/v1/desktops/other/mouse/move", body: move}, "control agent supervise admin"},
+		{call{path: "/v1/desktops/another-that-is-not/windows"}, "view control agent supervise admin"},
+		{call{path: "/v1/desktop/launch", body: launch}, "agent supervise admin"},
+		{call{path: "/v1/desktops"}, "supervise admin"},
+		{call{path: "/v1/desktop/start", body: "{}"}, "supervise admin"},
+		{call{path: "/v1/desktop/start", body: `{"stateDir":"/nowhere/that/exists"}`}, "admin"},
+		{call{path: "/v1/sessions"}, "supervise admin"},
+		{call{path: "/v1/agents"}, "supervise admin"},
+		{call{path: "/v1/permissions"}, "supervise admin"},
+		{call{path: "/v1/events?topics=weather"}, "view control agent supervise admin main only"},
+		{call{path: "/v1/events?topics=sessions,weather"}, "supervise admin"},
+		{call{path: "/v1/events?topics=processes,weather"}, "admin"},
 		{call{path: "/v1/tokens"}, "admin"},
-		{call{path: "/v1/processes"}, "admin"},
+		{call{path: "/v1/secrets"}, "admin"},
+		{call{path: "/v1/fs/entries"}, "admin"},
+		{call{path: "/v1/acp"}, "admin"},
+		{call{path: "/v1/processes"}, "supervise admin"},
+		{call{path: "/v1/processes/config"}, "admin"},
 		{call{path: "/v1/processes/run", body: `{"command":"true"}`}, "admin"},
+		{call{path: "/v1/processes/run", body: `{"command":"true","desktop":"main"}`}, "supervise admin"},
+		{call{path: "/v1/processes/run", body: `{"command":"true","desktop":"main","user":"0"}`}, "admin"},
+		{call{path: "/v1/processes/run", body: `{"command":"true","desktop":"main","secretEnv":{"A":"B"}}`}, "admin"},
 	} {
 		for who, value := range values {
 			c := tt.call
@@ -78,6 +105,10 @@ func TestTokenLife(t *testing.T) {
 	if strings.Contains(string(list.body), value) || !strings.Contains(string(list.body), id) {
 		t.Errorf("list: %s", list.body)
 	}
+	stored, err := os.ReadFile(filepath.Join(dir, "tokens", id+".json"))
+	if sum := sha256.Sum256([]byte(value)); err != nil || bytes.Contains(stored, []byte(value)) || !bytes.Contains(stored, []byte(hex.EncodeToString(sum[:]))) {
+		t.Errorf("the token's file has %s, %v, want a hash and not the value", stored, err)
+	}
 	_, short := s.token(t, `{"scope":"view","ttl":1}`)
 	with(s, short).want(t, 200)
 	eventually(t, "a token's end", func() bool { return with(s, short).StatusCode == 401 })
@@ -102,6 +133,7 @@ func TestTokenLife(t *testing.T) {
 		`{"scope":"view","ttl":0}`:             "ttl",
 		`{"scope":"view","ttl":99999999999}`:   "ttl",
 		`{"scope":"admin","desktop":"main"}`:   "desktop",
+		`{"scope":"supervise","desktop":"x"}`:  "desktop",
 		`{"scope":"view","desktop":"../main"}`: "desktop",
 		`{"scope":"view","name":"<b>"}`:        "name",
 	} {
@@ -159,7 +191,7 @@ func TestTokenTellsWhatItAllows(t *testing.T) {
 	}
 	for _, menu := range []bool{false, true} {
 		s := serve(t, Config{DesktopMenu: menu})
-		for scope, want := range map[string]string{"view": "no input", "control": "shell", "agent": "shell", "admin": "Everything"} {
+		for scope, want := range map[string]string{"view": "no input", "control": "shell", "agent": "shell", "supervise": "No tokens", "admin": "Everything"} {
 			got := s.post(t, "/v1/tokens", `{"scope":"`+scope+`"}`).want(t, 200).json(t)
 			allows, _ := got["allows"].(string)
 			if !strings.Contains(allows, want) || scope != "view" && !strings.Contains(allows, "as user "+me.Username) {
@@ -167,6 +199,119 @@ func TestTokenTellsWhatItAllows(t *testing.T) {
 			}
 			if scope == "control" && strings.Contains(allows, "no program can be started") == menu {
 				t.Errorf("menu %t: %q", menu, allows)
+			}
+		}
+	}
+}
+
+// TestScopesOfRoutes keeps the scope that a token needs for each route in one file.
+func TestScopesOfRoutes(t *testing.T) {
+	t.Parallel()
+	const file = "testdata/scopes.txt"
+	s := newServer(t, Config{})
+	var lines []string
+	for path, item := range s.rest.Huma.OpenAPI().Paths {
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete} {
+			switch {
+			case op == nil:
+			case len(op.Security) == 0:
+				lines = append(lines, fmt.Sprintf("%-9s %-6s %s", "open", method, path))
+			default:
+				lines = append(lines, fmt.Sprintf("%-9s %-6s %s", op.Metadata["deskhand-scope"], method, path))
+			}
+		}
+	}
+	slices.Sort(lines)
+	got := strings.Join(lines, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the scopes of routes have changed; if that is meant, run go test ./httpapi -run TestScopesOfRoutes -update (-want +got):\n%s", diff)
+	}
+}
+
+// TestSupervise: a token of the scope supervise starts and uses processes on desktops, and
+// gets nothing of the processes of others.
+func TestSupervise(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":320,"height":240}`)
+	theirs := s.post(t, "/v1/processes", `{"command":"sleep","args":["600"],"desktop":"main"}`).want(t, 200).json(t)["id"].(string)
+	id, value := s.token(t, `{"scope":"supervise","name":"ann"}`)
+	do := func(method, path, body string) answer {
+		t.Helper()
+		return s.do(t, call{method: method, path: path, body: body, kind: "application/json", header: map[string]string{"Authorization": "Bearer " + value}})
+	}
+	own := do("POST", "/v1/processes", `{"command":"cat","desktop":"main"}`).want(t, 200).json(t)["id"].(string)
+	if list := string(do("GET", "/v1/processes", "").want(t, 200).body); strings.Contains(list, theirs) || !strings.Contains(list, own) {
+		t.Errorf("processes: %s", list)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "", ""},
+		{"GET", "/logs", ""},
+		{"POST", "/input", `{"data":"x"}`},
+		{"GET", "/terminal/ws", ""},
+		{"POST", "/kill", ""},
+		{"DELETE", "", ""},
+	} {
+		do(c.method, "/v1/processes/"+theirs+c.path, c.body).problem(t, 404, "not_found")
+	}
+	do("POST", "/v1/processes/"+own+"/input", `{"data":"aGVsbG8K"}`).want(t, 200)
+	do("POST", "/v1/processes/"+own+"/kill?waitMs=10000", "").want(t, 200)
+	do("DELETE", "/v1/processes/"+own, "").want(t, 204)
+	do("GET", "/v1/processes/"+own, "").problem(t, 404, "not_found")
+
+	do("POST", "/v1/sessions/mine", fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir())).want(t, 200)
+	do("POST", "/v1/sessions/mine/messages", `{"message":"permission"}`).want(t, 204)
+	eventually(t, "the request for permission", func() bool {
+		return strings.Contains(string(do("GET", "/v1/permissions", "").want(t, 200).body), `"sessionId":"mine"`)
+	})
+	do("POST", "/v1/sessions/mine/cancel", "").want(t, 204)
+	do("POST", "/v1/desktops", `{"id":"other","width":320,"height":240}`).want(t, 201)
+	do("DELETE", "/v1/desktops/other", "").want(t, 204)
+	do("POST", "/v1/tokens", `{"scope":"view"}`).problem(t, 403, "permission_denied")
+	do("DELETE", "/v1/tokens/"+id, "").problem(t, 403, "permission_denied")
+	// Its end ends what it follows.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := s.follow(ctx, t, "/v1/events?access_token="+value, nil)
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
+	for range events {
+	}
+	do("GET", "/v1/sessions", "").problem(t, 401, "token_invalid")
+}
+
+// TestSuperviseSeesNoMCPServers checks that tokens of the scope supervise get no headers of MCP
+// servers, which may be secret.
+func TestSuperviseSeesNoMCPServers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	_, value := s.token(t, `{"scope":"supervise"}`)
+	s.post(t, "/v1/sessions/theirs", fmt.Sprintf(`{"agent":"mock","directory":%q,`+
+		`"mcp":{"x":{"type":"remote","url":"http://127.0.0.1:1/","headers":{"Authorization":"hunter2"}}}}`, t.TempDir())).want(t, 200)
+	since := url.QueryEscape("sessions=" + strconv.FormatInt(time.Now().Add(-time.Minute).UnixMicro(), 10))
+	for path, shown := range map[string]string{"/v1/sessions": "", "/v1/sessions/theirs": "", "/v1/events?topics=sessions&after=" + since: "theirs"} {
+		for token, secret := range map[string]bool{value: false, s.Token(): true} {
+			var text string
+			if shown == "" {
+				text = string(s.do(t, call{path: path, header: bearer(token)}).want(t, 200).body)
+			} else {
+				ctx, cancel := context.WithCancel(t.Context())
+				for e := range s.follow(ctx, t, path+"&access_token="+token, nil) {
+					if text = e.data; strings.Contains(text, shown) {
+						break
+					}
+				}
+				cancel()
+			}
+			if !strings.Contains(text, "theirs") || strings.Contains(text, "hunter2") != secret {
+				t.Errorf("%s, with the server's token %t: %s", path, secret, text)
 			}
 		}
 	}

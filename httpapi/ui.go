@@ -1,10 +1,16 @@
 package httpapi
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
+	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,6 +41,67 @@ var pageFiles = sync.OnceValues(func() (map[string]*rest.StaticFile, error) {
 	return files, err
 })
 
+// builtPage is the page as browsers load it. Its files are below a prefix that names their
+// content, so that browsers keep them, and a reload asks for the page itself alone.
+type builtPage struct {
+	files  map[string]*rest.StaticFile
+	prefix string           // such as "_0123456789abcdef/"
+	index  *rest.StaticFile // index.html, which names the files by that prefix
+}
+
+var pageBuilt = sync.OnceValues(func() (*builtPage, error) {
+	files, err := pageFiles()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(sum, "%s %d\n", name, len(files[name].Data))
+		sum.Write(files[name].Data)
+	}
+	b := &builtPage{files: files, prefix: "_" + hex.EncodeToString(sum.Sum(nil)[:8]) + "/"}
+	b.index, err = rest.NewStaticFile("index.html", b.buildIndex(files["index.html"].Data))
+	return b, err
+})
+
+var (
+	pageLink   = regexp.MustCompile(`(href|src)="([^"#:?]+)"`)
+	headEnd    = []byte("</head>")
+	importFrom = regexp.MustCompile(`(?m)^(?:import|export)\b[^;"'(]*"(\.[^"]+)"`)
+)
+
+// buildIndex returns index.html with the prefix in its links to files of the page, and with
+// a preload of each module that main.js imports statically. Without that the browser would
+// find the modules level by level, each after a round trip.
+func (b *builtPage) buildIndex(html []byte) []byte {
+	html = pageLink.ReplaceAllFunc(html, func(link []byte) []byte {
+		m := pageLink.FindSubmatch(link)
+		if b.files[string(m[2])] == nil {
+			return link
+		}
+		return fmt.Appendf(nil, `%s="%s%s"`, m[1], b.prefix, m[2])
+	})
+	var preloads []byte
+	for _, name := range b.modules("main.js")[1:] {
+		preloads = fmt.Appendf(preloads, "<link rel=\"modulepreload\" href=\"%s%s\">\n", b.prefix, name)
+	}
+	return bytes.Replace(html, headEnd, append(preloads, headEnd...), 1)
+}
+
+// modules returns the names of a module and of the modules that it imports statically.
+func (b *builtPage) modules(first string) []string {
+	all := []string{first}
+	for i := 0; i < len(all); i++ {
+		for _, m := range importFrom.FindAllSubmatch(b.files[all[i]].Data, -1) {
+			name := path.Join(path.Dir(all[i]), string(m[1]))
+			if b.files[name] != nil && !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
 // pagePolicy lets the page use nothing but itself and this server, and no other
 // site show it in a frame, where it could be made to be clicked unknowingly.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
@@ -56,7 +123,7 @@ func policyFor(host string) string {
 // pagePermissions are those that the page uses, for itself alone.
 const pagePermissions = "clipboard-read=(self), clipboard-write=(self), fullscreen=(self), camera=(), microphone=(), geolocation=()"
 
-// serveRoot tells programs what this is, and sends people to the page.
+// serveRoot describes the server to programs, and sends people to the page.
 func (s *Server) serveRoot(c *fiber.Ctx) error {
 	if c.Accepts(fiber.MIMEApplicationJSON, fiber.MIMETextHTML) == fiber.MIMETextHTML {
 		return redirectToUI(c)
@@ -86,21 +153,27 @@ func (s *Server) serveUI(c *fiber.Ctx) error {
 	if c.Path() == "/ui" {
 		return redirectToUI(c)
 	}
-	name := strings.TrimPrefix(c.Path(), "/ui/")
-	if path.Ext(name) == "" {
-		name = "index.html"
-	}
-	files, err := pageFiles()
+	built, err := pageBuilt()
 	if err != nil {
 		return err
 	}
-	f := files[name]
+	name, versioned := strings.CutPrefix(strings.TrimPrefix(c.Path(), "/ui/"), built.prefix)
+	f := built.files[name]
+	switch {
+	case versioned:
+	case name == "index.html", path.Ext(name) == "" && !strings.HasPrefix(name, "_"):
+		f = built.index
+	}
 	if f == nil {
 		return fiber.ErrNotFound
 	}
 	c.Set(fiber.HeaderContentSecurityPolicy, policyFor(s.rest.Gate.Host(c)))
 	c.Set(fiber.HeaderPermissionsPolicy, pagePermissions)
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
-	f.Send(c)
+	if versioned {
+		f.SendImmutable(c)
+	} else {
+		f.Send(c)
+	}
 	return nil
 }

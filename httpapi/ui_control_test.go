@@ -83,10 +83,26 @@ func TestPageTakesOver(t *testing.T) {
 	// An API client may take it back by force; its viewer sees that.
 	s.as(t, "ci", "/control/take", `{"force":true}`).want(t, 200)
 	ann.shows("#toast", "API client ci is in control now")
-	ann.click("#control")
-	ann.click("#control-take")
-	ann.holds(locked)
+	// One click takes control from a program.
+	ann.click("#control-over")
+	ann.shows("#control", "You · in control, agents paused")
+	ann.holds(locked + ` && document.querySelector("#control-over").hidden`)
 	eve.shows("#control", "Ann · in control")
+	// A person is asked for it, and loses it only to an answer in the panel.
+	bob := eve.another(s.withToken() + "&name=Bob")
+	bob.is("live")
+	bob.click("#control-over")
+	bob.shows("#control-panel", "Ann has paused everyone else")
+	bob.click("#control-take")
+	ann.shows("#toast", "Bob asks for control")
+	bob.shows("#control", "Ann · in control")
+	bob.click("#control-over")
+	bob.click("#control-force")
+	bob.shows("#control", "You · in control")
+	ann.shows("#toast", "Bob is in control now")
+	ann.click("#control-over")
+	ann.click("#control-take")
+	ann.shows("#control", "You · in control")
 	if err := chromedp.Cancel(ann.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +152,11 @@ func TestPageBarFits(t *testing.T) {
 	v := s.view(t, s.withToken())
 	v.is("live")
 	v.shows("#control", "in control")
-	v.shows("#record", "0:0")
+	v.shows("#record", ":") // the time
 	v.holds(`!document.querySelector("#quality").hidden && !document.querySelector("#people").hidden`)
 	v.point(300, 300)
 	v.shows("#prompt", "is in control")
-	for _, width := range []int64{320, 390, 640, 820, 1280} {
+	for _, width := range []int64{320, 390, 640, 700, 820, 1280} {
 		resize(t, v, width, 700)
 		v.holds("innerWidth === %d", width)
 		if bad := testbrowser.Evaluate[string](v.ctx, t, `(() => {
@@ -149,7 +165,7 @@ func TestPageBarFits(t *testing.T) {
 				let right = 0;
 				for (const e of [...document.getElementById(parent).children].filter((e) => e.checkVisibility() && e.offsetWidth)) {
 					const box = e.getBoundingClientRect();
-					if (box.right > innerWidth || (parent === "bar" && box.left < right - 0.5)) bad.push(parent + ": " + (e.id || e.tagName) + " lies over another");
+					if (box.right > (parent === "bar" ? e.parentElement.getBoundingClientRect().right : innerWidth) || (parent === "bar" && box.left < right - 0.5)) bad.push(parent + ": " + (e.id || e.tagName) + " lies over another");
 					if (e.scrollWidth > e.clientWidth + 1) bad.push(parent + ": " + (e.id || e.tagName) + " is cut off");
 					right = box.right;
 				}
@@ -161,4 +177,26 @@ func TestPageBarFits(t *testing.T) {
 			t.Errorf("%d pixels wide: %s", width, bad)
 		}
 	}
+}
+
+// TestPagePointerAfterControl: after the end of control the page shows the pointer where the
+// viewer has moved it.
+func TestPagePointerAfterControl(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	v := s.view(t, s.withToken())
+	v.is("live")
+	s.post(t, mainPath+"/mouse/move", `{"x":600,"y":440}`).want(t, 200)
+	v.point(200, 200)
+	v.shows("#control", "You · in control")
+	v.click("#control")
+	v.click("#control-release")
+	v.shows("#control", "Take control")
+	at := s.get(t, mainPath+"/mouse/position").want(t, 200).json(t)
+	v.holds(`(() => {
+		const frame = document.querySelector("#frame").getBoundingClientRect(), image = document.querySelector("#pointer");
+		const { left, top, width, height } = image.getBoundingClientRect(), scale = frame.width / 640;
+		const near = (a, b, size) => Math.abs(a - b * scale) <= size;
+		return !image.hidden && near(left - frame.left, %v, width) && near(top - frame.top, %v, height);
+	})()`, at["x"], at["y"])
 }

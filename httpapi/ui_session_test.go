@@ -134,7 +134,7 @@ func TestPageMatches(t *testing.T) {
 	same := `(() => {
 		const { clientWidth: w, clientHeight: h } = document.querySelector("#stage");
 		const video = document.querySelector("video");
-		return video.videoWidth === w && video.videoHeight === h && w === %d;
+		return video.videoWidth === w && video.videoHeight === h && w + document.querySelector("#rail").offsetWidth === %d;
 	})()`
 	width := testbrowser.Evaluate[int](v.ctx, t, "innerWidth")
 	v.holds(same, width)

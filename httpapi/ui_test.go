@@ -2,8 +2,14 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	cdpinput "github.com/chromedp/cdproto/input"
@@ -223,6 +229,44 @@ func TestPageAsksForTheToken(t *testing.T) {
 	}
 }
 
+// TestPageTakesInspectorURLs: the page takes a token and headers from the query, as the SDK of
+// sandbox-agent writes them, and sends the headers with each call. It names another server's
+// page and sends that server's token and headers nowhere. A link chooses no headers that the
+// page sets.
+func TestPageTakesInspectorURLs(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "chromium")
+	s := serve(t, Config{})
+	var with, without, foreign atomic.Int32
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.Contains(r.Header.Get("Deskhand-Actor")+r.Header.Get("Deskhand-Typing")+r.Header.Get("Content-Type"), "eve"):
+			foreign.Add(1)
+		case r.Header.Get("X-Route") == "a b" && r.Header.Get("Authorization") == "Bearer "+s.Token():
+			with.Add(1)
+		case r.Header.Get("X-Route") != "":
+			foreign.Add(1)
+		default:
+			without.Add(1)
+		}
+		s.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	query := url.Values{"url": {proxy.URL}, "token": {s.Token()}, "headers": {`{"X-Route":"a b","authorization":"Bearer x","deskhand-actor":"eve","Deskhand-Typing":"eve","content-type":"eve"}`}}
+	ctx := testbrowser.OpenStrict(t, proxy.URL+"/ui/?"+query.Encode()+"&name=Ann")
+	testbrowser.Holds(ctx, t, `document.body.dataset.state === "off"`)
+	if at := testbrowser.Evaluate[string](ctx, t, "location.href"); at != proxy.URL+"/ui/?name=Ann" || with.Load() == 0 || foreign.Load() != 0 {
+		t.Errorf("the page is at %s, %d calls had the header, %d another token", at, with.Load(), foreign.Load())
+	}
+
+	query = url.Values{"url": {"http://other.invalid/prefix/"}, "token": {"theirs"}, "headers": {`{"X-Route":"theirs"}`}}
+	ctx = testbrowser.Open(t, proxy.URL+"/ui/?"+query.Encode())
+	testbrowser.Holds(ctx, t, `document.body.dataset.state === "locked" && !document.getElementById("toast").hidden && document.getElementById("toast").textContent.includes("own server")`)
+	if at := testbrowser.Evaluate[string](ctx, t, "location.href"); at != proxy.URL+"/ui/" || foreign.Load() != 0 {
+		t.Errorf("the page is at %s, %d calls had the headers of another server", at, foreign.Load())
+	}
+}
+
 // TestPageFiles: the page's files are sent with their types, and not again when
 // the browser has them.
 func TestPageFiles(t *testing.T) {
@@ -232,9 +276,20 @@ func TestPageFiles(t *testing.T) {
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
+	built, err := pageBuilt()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, f := range files {
 		if f.Type == "" {
 			t.Errorf("%s has no type", name)
+		}
+		kept := s.do(t, call{path: "/ui/" + built.prefix + name, anon: true}).want(t, 200)
+		if string(kept.body) != string(f.Data) || kept.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" {
+			t.Errorf("%s below %s: %d of %d bytes, %v", name, built.prefix, len(kept.body), len(f.Data), kept.Header)
+		}
+		if name == "index.html" {
+			f = built.index
 		}
 		a := s.do(t, call{path: "/ui/" + name, anon: true, header: map[string]string{"Accept-Encoding": "identity"}}).want(t, 200)
 		if string(a.body) != string(f.Data) || a.Header.Get("Content-Type") != f.Type || a.Header.Get("Content-Encoding") != "" {
@@ -258,4 +313,52 @@ func TestPageFiles(t *testing.T) {
 			t.Errorf("policy for %q: %s", bad, got)
 		}
 	}
+}
+
+// TestPageIsKept: a reload asks the server for the page itself and for no file, since their
+// URLs name their content. The first load asks once for each file.
+func TestPageIsKept(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "chromium")
+	s := serve(t, Config{})
+	var mu sync.Mutex
+	asked := map[string]int{}
+	counted := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/prefix/ui/") {
+			mu.Lock()
+			asked[strings.TrimPrefix(r.URL.Path, "/prefix/ui/")]++
+			mu.Unlock()
+		}
+		http.StripPrefix("/prefix", s.Handler()).ServeHTTP(w, r)
+	}))
+	t.Cleanup(counted.Close)
+	take := func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		taken := asked
+		asked = map[string]int{}
+		return taken
+	}
+	v := &viewer{t, s, testbrowser.OpenStrict(t, counted.URL+"/prefix/ui/#token="+s.Token())}
+	v.is("off")
+	const loaded = `Boolean(document.querySelector(".strip select") && document.querySelector("#empty")) && !document.querySelector("#shortcuts-open").hidden`
+	v.holds(loaded) // the last of the page to be loaded
+	built, err := pageBuilt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := take()
+	for _, name := range append(built.modules("main.js"), "style.css") {
+		if first[built.prefix+name] != 1 {
+			t.Errorf("the first load asked %d times for %s: %v", first[built.prefix+name], name, first)
+		}
+	}
+	testbrowser.Do(v.ctx, t, chromedp.Reload())
+	v.is("off")
+	v.holds(loaded)
+	if again := take(); !maps.Equal(again, map[string]int{"": 1}) {
+		t.Errorf("the reload asked for %v, want the page alone", again)
+	}
+	s.do(t, call{path: "/ui/_0123456789abcdef/main.js", anon: true}).problem(t, 404, "invalid_request")
+	s.do(t, call{path: "/ui/_0123456789abcdef/", anon: true}).problem(t, 404, "invalid_request")
 }

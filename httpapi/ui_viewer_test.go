@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	cdpinput "github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -63,22 +64,53 @@ func (v *viewer) shows(selector, text string) {
 }
 
 // click clicks an element, when it has come to rest and nothing covers it: a
-// panel is put into its place after it was opened.
+// panel is put into its place after it was opened. It clicks again if the
+// element moved away before the click reached it.
 func (v *viewer) click(selector string) {
 	v.t.Helper()
-	v.holds(`(() => {
-		const e = document.querySelector(%q);
-		if (!e) return false;
-		e.scrollIntoView({ block: "nearest" });
-		const box = e.getBoundingClientRect();
-		const hit = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-		const place = %[1]q + JSON.stringify(box);
-		const rests = window.placeBefore === place;
-		window.placeBefore = place;
-		return rests && hit !== null && (e.contains(hit) || hit.contains(e));
-	})()`, selector)
-	testbrowser.Do(v.ctx, v.t, chromedp.Click(selector, chromedp.NodeVisible))
+	deadline := time.Now().Add(time.Minute)
+	last := ""
+	for t := time.NewTicker(25 * time.Millisecond); time.Now().Before(deadline); <-t.C {
+		found := testbrowser.Evaluate[clickable](v.ctx, v.t, fmt.Sprintf(clickableScript, selector))
+		if last = found.Problem; last != "" {
+			continue
+		}
+		testbrowser.Do(v.ctx, v.t, chromedp.MouseClickXY(found.X, found.Y))
+		if testbrowser.Evaluate[bool](v.ctx, v.t, `window.awaitsClick?.() !== true`) {
+			return
+		}
+		last = "the click reached another element"
+	}
+	v.saveScreenshot("not-clicked")
+	v.t.Fatalf("%s was not clicked within a minute: %s", selector, last)
 }
+
+// clickable is where an element can be clicked, or why it cannot be.
+type clickable struct {
+	X       float64 `json:"x"`
+	Y       float64 `json:"y"`
+	Problem string  `json:"problem"`
+}
+
+// clickableScript makes a clickable. Afterwards window.awaitsClick tells whether the
+// element has got no click. A list of choices gets none, but opens.
+const clickableScript = `((selector) => {
+	const e = document.querySelector(selector);
+	if (!e) return { problem: "there is no such element" };
+	e.scrollIntoView({ block: "nearest" });
+	const box = e.getBoundingClientRect();
+	const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+	const place = selector + JSON.stringify(box);
+	const before = window.placeBefore;
+	window.placeBefore = place;
+	const hit = document.elementFromPoint(x, y);
+	if (!hit || !(e.contains(hit) || hit.contains(e) && !hit.contains(document.body))) return { problem: "at " + place + " there is " + (hit?.outerHTML.slice(0, 300) ?? "nothing") };
+	if (before !== place) return { problem: "it moves: " + before + ", then " + place };
+	let awaited = true;
+	hit.addEventListener(hit.matches("select") ? "pointerdown" : "click", () => { awaited = false; }, { capture: true, once: true });
+	window.awaitsClick = () => awaited && hit.isConnected;
+	return { x, y };
+})(%q)`
 
 // at is where a point of the desktop is on the page.
 func (v *viewer) at(x, y int) (float64, float64) {

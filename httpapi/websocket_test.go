@@ -20,7 +20,7 @@ import (
 // dial opens a WebSocket at a path. It is closed when the test ends.
 func (s *testServer) dial(t *testing.T, path string, header http.Header) *websocket.Conn {
 	t.Helper()
-	conn, resp, err := s.tryDial(t.Context(), path, header) //nolint:bodyclose // an upgrade leaves none
+	conn, resp, err := s.tryDial(t.Context(), path, header)
 	if err != nil {
 		t.Fatalf("dial %s: %v (%v)", path, err, resp)
 	}
@@ -128,7 +128,7 @@ func TestWebSocketRefusals(t *testing.T) {
 		"wrong token":  {"/v1/test/echo?access_token=wrong", http.Header{}, 401},
 		"another site": {"/v1/test/echo?access_token=wrong", http.Header{"Origin": {"http://evil.example"}}, 403},
 	} {
-		conn, resp, err := s.tryDial(t.Context(), tt.path, tt.header) //nolint:bodyclose // it is in memory
+		conn, resp, err := s.tryDial(t.Context(), tt.path, tt.header)
 		if err == nil {
 			_ = conn.Close()
 		}

@@ -1,5 +1,7 @@
 // Calls of the server's API, and the token that they carry.
 
+import { requests } from "./requests.js";
+
 const query = new URLSearchParams(location.search);
 
 /** The desktop that the page shows: ?desktop=ID, or main. */
@@ -11,8 +13,9 @@ export const viewOnly = query.get("role") === "view";
 /** The name that other viewers see: ?name=. */
 export const name = (query.get("name") ?? "").slice(0, 64);
 
-// The API's URL is relative to the page, so that a proxy may add a prefix.
-const root = new URL("../v1/", import.meta.url);
+// The API's URL is relative to the page, so that a proxy may add a prefix. Scripts have
+// another folder than the page, one for each version.
+const root = new URL("../v1/", document.baseURI);
 const base = desktop === "main" ? "desktop" : `desktops/${encodeURIComponent(desktop)}`;
 
 /** at returns the URL of a path of the desktop's API. */
@@ -37,11 +40,33 @@ function takeToken() {
   }
   if (given === null) return false;
   sessionStorage.setItem(storage, given);
-  url.hash = fragment.toString();
+  if (!url.hash.startsWith("#/")) url.hash = fragment.toString(); // a route stays
   history.replaceState(null, "", url);
   return true;
 }
 
+/** The page of the server that an inspector URL names, if that is not the page's own server. */
+export let elsewhere = "";
+
+// An inspector URL may name the server, and headers for each call, which some proxies need. The
+// page calls its own server only, so the token and the headers for another one are left out.
+function takeInspector() {
+  const url = new URL(location.href);
+  const params = url.searchParams;
+  if (!params.has("url") && !params.has("headers")) return;
+  const server = URL.canParse(params.get("url")) ? new URL(params.get("url")) : url;
+  if (/^https?:$/.test(server.protocol) && server.origin !== url.origin) {
+    elsewhere = `${server.origin}${server.pathname.replace(/\/+$/, "")}/ui/`;
+    params.delete("token");
+  } else if (params.has("headers")) {
+    sessionStorage.setItem("headers", params.get("headers"));
+  }
+  params.delete("url");
+  params.delete("headers");
+  history.replaceState(null, "", url);
+}
+
+takeInspector();
 takeToken();
 // The browser does not reload the page for a link that differs in the fragment only.
 addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
@@ -49,12 +74,38 @@ addEventListener("hashchange", () => { if (takeToken()) location.reload(); });
 /** Whether the token may be a shared link's. */
 export const byLink = () => token().startsWith("dh_");
 
+/** The scope of the page's token, once learnScope has returned. */
+export let scope = "admin";
+
+/** Whether the token reaches files of the server, once learnScope has returned. */
+export let hasFiles = true;
+
+/** learnScope asks the server for the scope of the token. */
+export async function learnScope() {
+  let roots = [];
+  if (viewOnly) scope = "view";
+  else if (byLink()) ({ scope, roots = [] } = await server("GET", "health"));
+  hasFiles = scope === "admin" || roots.length > 0;
+}
+
 export const token = () => sessionStorage.getItem(storage) ?? "";
 export const setToken = (value) => sessionStorage.setItem(storage, value);
 
 // ---- calls -------------------------------------------------------------
 
 let identity = {};
+
+// The page sets these headers. A link must not choose the actor, or have events show what a person types.
+const ours = /^(deskhand-|content-type$)/;
+
+/** callHeaders returns the headers of each call: the inspector URL's, if they are valid, and the token. */
+export function callHeaders() {
+  let given = {};
+  try {
+    given = Object.fromEntries([...new Headers(JSON.parse(sessionStorage.getItem("headers") ?? "{}"))].filter(([name]) => !ours.test(name)));
+  } catch { /* not a JSON object of headers */ }
+  return token() ? { ...given, authorization: `Bearer ${token()}` } : given;
+}
 
 /** actAs sets the headers that name the actor of each call. */
 export const actAs = (headers) => { identity = headers; };
@@ -75,34 +126,54 @@ const silence = {
   detail: "The server has stopped, or the network is down.",
 };
 
-/** request calls the server; body is JSON. It throws a Problem, or an AbortError. */
-export async function request(method, url, { body, headers = {}, signal, keepalive } = {}) {
+let ahead = 0; // the server's clock, compared with this one
+
+/** serverNow returns the time by the server's clock. Clocks that differ by less than two seconds are taken as equal. */
+export const serverNow = () => Date.now() + (Math.abs(ahead) < 2000 ? 0 : ahead || 0);
+
+/** request calls the server; body is JSON, file is sent as it is. It throws a Problem, or an AbortError. */
+export async function request(method, url, { body, file, headers = {}, signal, keepalive } = {}) {
   if (method !== "GET") headers = { ...identity, ...headers };
-  if (token()) headers.Authorization = `Bearer ${token()}`;
+  headers = { ...callHeaders(), ...headers };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const init = { method, headers, signal, keepalive, cache: "no-store" };
   if (body !== undefined) init.body = JSON.stringify(body);
+  if (file !== undefined) init.body = file;
+  const done = requests.begin(method, url, body);
   let response;
   try {
     response = await fetch(url, init);
+    done(response.status);
+    ahead = Date.parse(response.headers.get("Date")) - Date.now();
   } catch (error) {
     if (error.name === "AbortError") throw error;
+    done(0);
     throw new Problem(0, silence);
   }
   if (response.ok || response.status === 304) return response;
-  const told = await response.json().catch(() => null);
-  throw new Problem(response.status, told ?? { title: response.statusText || `Status ${response.status}` });
+  const problem = await response.json().catch(() => null);
+  throw new Problem(response.status, problem ?? { title: response.statusText || `Status ${response.status}` });
 }
 
 /** get and post call the desktop's API and return the answer's JSON. */
 export const get = async (path, options) => (await request("GET", urlOf(path), options)).json();
 export const post = async (path, body = {}, options = {}) => (await request("POST", urlOf(path), { ...options, body })).json();
 
-/** Calls of the server as a whole. */
+/** serverURL returns the URL of a path of the API of the server as a whole. */
+export const serverURL = (path) => new URL(path, root);
+
+/** server calls the API of the server as a whole, and returns the answer's JSON. */
 export const server = async (method, path, body) => {
-  const response = await request(method, new URL(path, root), { body });
+  const response = await request(method, serverURL(path), { body });
   return response.status === 204 ? null : response.json();
 };
+
+/** streamURL is serverURL for EventSource, with the token: it sends no headers. */
+export function streamURL(path) {
+  const url = serverURL(path);
+  if (token()) url.searchParams.set("access_token", token());
+  return url;
+}
 
 /** socketURL returns the URL of a WebSocket, with the token: browsers cannot send headers with it. */
 export function socketURL(path) {

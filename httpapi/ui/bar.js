@@ -30,10 +30,12 @@ export class Bar {
   #session;
   #control;
   #view;
-  #told = "";
+  #waiting;
+  #announced = "";
 
-  constructor({ session, control, view }) {
+  constructor({ session, control, view, waiting }) {
     this.#session = session;
+    this.#waiting = waiting;
     this.#control = control;
     this.#view = view;
     session.addEventListener("state", () => this.#state());
@@ -41,6 +43,7 @@ export class Bar {
     view.addEventListener("change", () => this.#facts());
     control.addEventListener("change", () => this.#facts());
     $("quality-panel").addEventListener("toggle", () => this.#quality());
+    waiting.addEventListener("change", () => this.#title());
     this.#state();
   }
 
@@ -62,10 +65,15 @@ export class Bar {
     show($("stop"), ["live", "reconnecting", "failed", "stopped", "connecting"].includes(name));
     if (name !== "live") this.#notLive();
     const said = `${text}${reason ? `. ${reason}` : ""}`;
-    if (said !== this.#told) announce(`Desktop: ${said}`);
-    this.#told = said;
-    document.title = name === "live" || name === "loading" ? "deskhand" : `${text} · deskhand`;
+    if (said !== this.#announced) announce(`Desktop: ${said}`);
+    this.#announced = said;
+    this.#text = name === "live" || name === "loading" ? "deskhand" : `${text} · deskhand`;
+    this.#title();
   }
+
+  #text = "";
+
+  #title() { document.title = `${this.#waiting.all.size ? "● Permission · " : ""}${this.#text}`; }
 
   // A state that lasts is shown over the picture only at first, and then in the bar.
   #warn(reason) {

@@ -102,8 +102,8 @@ export class Clipboard extends EventTarget {
   }
 }
 
-// This works without the permission, and on plain http, but takes the focus.
-function writeOldWay(text) {
+/** writeOldWay copies a text after a click. It needs no permission and works on plain http, but takes the focus. */
+export function writeOldWay(text) {
   const focus = document.activeElement;
   const box = document.createElement("textarea");
   box.value = text;

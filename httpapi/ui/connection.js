@@ -32,14 +32,14 @@ export class Link extends EventTarget {
   mayControl = !viewOnly;
   ended = false;
 
-  tell(type, detail) {
+  emit(type, detail) {
     if (!this.ended) this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
   /** end reports, once, why the link ended, and closes it. */
   end(cause) {
     if (this.ended) return;
-    this.tell("end", cause);
+    this.emit("end", cause);
     this.close();
   }
 
@@ -54,7 +54,7 @@ export class Link extends EventTarget {
     const me = id === this.me;
     const viewer = kind === "viewer" && this.nameOf(id);
     this.host = id ? { id, kind, me, taken, name: viewer || fullName(kind, name), short: viewer || name || fullName(kind, name) } : null;
-    this.tell("host", this.host);
+    this.emit("host", this.host);
   }
 }
 
@@ -130,23 +130,23 @@ export class SocketLink extends Link {
         if (payload.viewer_key) this.identity = { "Deskhand-Viewer": payload.viewer_key };
         for (const session of Object.values(payload.sessions)) this.#join(session);
         this.#hosted(payload.control_host);
-        this.tell("size", payload.screen_size);
+        this.emit("size", payload.screen_size);
         return this.greeted();
       case "system/disconnect":
         return this.fail(/has ended/.test(payload.message) ? new Cause("stopped") : new Cause("refused", payload));
       case "session/created":
         this.#join(payload);
-        return this.tell("people", this.people);
+        return this.emit("people", this.people);
       case "session/deleted":
         this.people.delete(payload.id);
-        return this.tell("people", this.people);
+        return this.emit("people", this.people);
       case "control/host": return this.#hosted(payload);
-      case "control/request": return this.tell("asked", { id: payload.id, name: this.nameOf(payload.id) });
-      case "control/refused": return this.tell("refused", payload.message);
-      case "screen/updated": return this.tell("size", payload);
-      case "desktop/failed": return this.tell("failed", payload);
-      case "desktop/restarted": return this.tell("restarted", payload);
-      case "clipboard/updated": return this.tell("clipboard", payload.text);
+      case "control/request": return this.emit("asked", { id: payload.id, name: this.nameOf(payload.id) });
+      case "control/refused": return this.emit("refused", payload.message);
+      case "screen/updated": return this.emit("size", payload);
+      case "desktop/failed": return this.emit("failed", payload);
+      case "desktop/restarted": return this.emit("restarted", payload);
+      case "clipboard/updated": return this.emit("clipboard", payload.text);
     }
   }
 
@@ -206,10 +206,10 @@ export function showPointer(link, buffer) {
   const view = new DataView(buffer);
   switch (view.getUint8(0)) {
     case opPosition:
-      return link.tell("pointer", { x: view.getUint16(3), y: view.getUint16(5) });
+      return link.emit("pointer", { x: view.getUint16(3), y: view.getUint16(5) });
     case opImage: {
       const [width, height, x, y] = [3, 5, 7, 9].map((at) => view.getUint16(at));
-      return link.tell("cursor", { width, height, x, y, png: new Uint8Array(buffer, 11) });
+      return link.emit("cursor", { width, height, x, y, png: new Uint8Array(buffer, 11) });
     }
   }
 }
@@ -233,7 +233,7 @@ export class WebRTCLink extends SocketLink {
   async open() {
     if (!window.RTCPeerConnection) throw new Cause("webrtc");
     await this.connect("/stream/signaling");
-    const slow = setTimeout(() => this.tell("slow"), slowTime);
+    const slow = setTimeout(() => this.emit("slow"), slowTime);
     try {
       await this.#network();
       await this.#picture();
@@ -280,7 +280,7 @@ export class WebRTCLink extends SocketLink {
       if (this.surface.srcObject !== stream) this.surface.srcObject = stream; // both tracks belong to one stream
       if (track.kind !== "audio") return;
       this.sound = true;
-      this.tell("sound");
+      this.emit("sound");
     };
     peer.onicecandidate = ({ candidate }) => {
       if (candidate) this.send("signal/candidate", candidate.toJSON());
@@ -309,10 +309,10 @@ export class WebRTCLink extends SocketLink {
     switch (state) {
       case "connected":
         this.connected?.();
-        return this.tell("trouble", "");
+        return this.emit("trouble", "");
       case "disconnected":
         this.#interrupted = setTimeout(() => this.fail(new Cause("lost")), interruptedTime);
-        return this.tell("trouble", "Connection interrupted");
+        return this.emit("trouble", "Connection interrupted");
       case "failed": return this.fail(new Cause(this.failed ? "ice" : "lost"));
     }
   }

@@ -28,7 +28,7 @@ export class Control extends EventTarget {
     this.#drop();
     for (const type of ["host", "people"]) link?.addEventListener(type, () => this.#changed(link));
     link?.addEventListener("refused", () => this.#drop());
-    this.#tell("change");
+    this.#emit("change");
   }
 
   #changed(link) {
@@ -39,7 +39,7 @@ export class Control extends EventTarget {
       for (const act of waiting) act(link);
     }
     if (this.host && !this.mine) this.#drop();
-    this.#tell("change");
+    this.#emit("change");
   }
 
   #drop() {
@@ -47,7 +47,7 @@ export class Control extends EventTarget {
     this.#waiting = null;
   }
 
-  #tell(type) { this.dispatchEvent(new Event(type)); }
+  #emit(type) { this.dispatchEvent(new Event(type)); }
 
   /**
    * act runs an action of the viewer: now, or, if control is free, after it
@@ -55,7 +55,7 @@ export class Control extends EventTarget {
    */
   act(act) {
     if (!this.allowed || (this.host && !this.mine)) {
-      this.#tell("wanted");
+      this.#emit("wanted");
       return false;
     }
     if (this.mine) act(this.#link);

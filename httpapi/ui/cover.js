@@ -82,7 +82,7 @@ export class Cover {
   off({ note }) {
     const parts = [icon("screen"), make("h2", {}, titles.off), make("p", {}, [note, "Start it to see its screen here."].filter(Boolean).join(" "))];
     if (viewOnly) return [icon("screen"), make("h2", {}, titles.off), make("p", {}, "You'll see it here when someone starts it.")];
-    if (this.#problem) parts.push(...this.#told(this.#problem, "problem"));
+    if (this.#problem) parts.push(...this.#parts(this.#problem, "problem"));
     this.#problem = null;
     const select = this.#sizes();
     const button = make("button", { type: "button", id: "start", className: "primary large" }, "Start desktop");
@@ -150,7 +150,7 @@ export class Cover {
   }
 
   failed({ explanation, restart }) {
-    const parts = [icon("warning"), ...this.#told(explanation)];
+    const parts = [icon("warning"), ...this.#parts(explanation)];
     parts.push(make("div", { className: "row" },
       restart ? this.#button(restart, () => this.#session.restart(), "primary") : this.#button("Try again", () => this.#session.retry(), "primary"),
       copyButton(() => details(explanation), this.#write, "Copy details")));
@@ -158,16 +158,16 @@ export class Cover {
   }
 
   stopped({ explanation }) {
-    return [icon("screen"), ...this.#told(explanation), this.#button("Watch again", () => this.#session.retry(), "primary")];
+    return [icon("screen"), ...this.#parts(explanation), this.#button("Watch again", () => this.#session.retry(), "primary")];
   }
 
   install({ explanation }) {
-    return [icon("warning"), ...this.#told(explanation)];
+    return [icon("warning"), ...this.#parts(explanation)];
   }
 
   // ---- parts ----------------------------------------------------------------------
 
-  #told({ what, why, fix, command: line }, className) {
+  #parts({ what, why, fix, command: line }, className) {
     const parts = [make(className ? "p" : "h2", className ? { className, role: "alert" } : {}, className ? `${what}. ${why ?? ""}` : what)];
     if (!className && why) parts.push(make("p", {}, why));
     if (fix) parts.push(make("p", {}, fix));

@@ -49,8 +49,14 @@ export class Cursor {
     this.#show();
   }
 
+  /** The position of the pointer, or null if it is not known. */
+  get at() { return this.#at; }
+
   /** moveTo sets the position to which the viewer moved the pointer. */
-  moveTo(at) { this.#moved(at); }
+  moveTo(at) {
+    this.#at = at;
+    if (!this.#mine || this.#touched) this.#show();
+  }
 
   #changed({ png, ...cursor }) {
     let bytes = "";

@@ -48,6 +48,27 @@ export function once(button, act) {
   });
 }
 
+/** sure calls act at the second press of a button. The first one shows question, until the button loses the focus. */
+export function sure(button, question, act) {
+  const label = button.textContent;
+  const name = button.getAttribute("aria-label");
+  let asked = false;
+  const ask = (now) => {
+    if (now === asked) return;
+    asked = now;
+    setText(button, now ? question : label);
+    if (name) button.setAttribute("aria-label", now ? `${name}? Press again to confirm` : name);
+    if (now) announce("Press again to confirm");
+  };
+  once(button, async () => {
+    button.focus(); // some browsers do not focus a button that is clicked
+    if (!asked) return ask(true);
+    ask(false);
+    await act(button);
+  });
+  button.addEventListener("blur", () => ask(false));
+}
+
 let announced = 0;
 
 /** announce makes screen readers read a text. */

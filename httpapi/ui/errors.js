@@ -83,11 +83,11 @@ const table = {
 
 /** explain returns the texts for a Cause, a Problem or any other error. */
 export function explain(error) {
-  const told = tell(error);
-  return { ...told, why: told.why && sentence(told.why) };
+  const texts = describe(error);
+  return { ...texts, why: texts.why && sentence(texts.why) };
 }
 
-function tell(error) {
+function describe(error) {
   if (error instanceof Cause && table[error.kind]) return table[error.kind](error.more);
   if (error.status === 0) return table.unreachable();
   if (error.status === 403 && /pages of/.test(error.message)) return table.origin({ detail: error.message });

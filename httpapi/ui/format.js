@@ -1,4 +1,4 @@
-// Numbers for people.
+// Numbers and times for people.
 
 /** clock formats milliseconds as 0:42 or 1:02:03. */
 export function clock(ms) {
@@ -15,3 +15,9 @@ export function bytes(n) {
   while (n >= 999.5 && unit < units.length - 1) { n /= 1000; unit++; }
   return `${unit && n < 9.95 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
 }
+
+/** when formats a date and time to the minute. */
+export const when = (time) => new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
+/** exactly formats a date and time to the second. */
+export const exactly = (time) => new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });

@@ -22,6 +22,8 @@ export class Holder {
     session.addEventListener("state", () => { if (session.state.name !== "live") show($("prompt"), false); });
     $("control").addEventListener("click", () => this.#press());
     for (const button of [$("control-take"), $("prompt-take")]) button.addEventListener("click", () => this.#take());
+    $("control-force").addEventListener("click", () => this.#take(true));
+    $("control-over").addEventListener("click", () => this.#over());
     $("prompt-close").addEventListener("click", () => show($("prompt"), false));
     once($("control-release"), () => {
       this.letGo();
@@ -49,7 +51,7 @@ export class Holder {
     this.#panel(host, mine, allowed);
     if (mine) { show($("prompt"), false); hideToast(); }
     else if (!$("prompt").hidden) this.#prompt(); // the holder may have changed
-    if (live && this.#before !== undefined) this.#tell(this.#before, host);
+    if (live && this.#before !== undefined) this.#announce(this.#before, host);
     this.#before = live ? host : undefined;
   }
 
@@ -58,7 +60,9 @@ export class Holder {
     const label = mine ? "You" : host ? host.short : allowed ? "Take control" : "View only";
     setText($("control-who"), label);
     show($("control-is"), inControl);
-    setText($("control-more"), host?.taken ? ", others are paused" : "");
+    setText($("control-is"), mine && host.taken ? " · in control, agents paused" : " · in control");
+    show($("control-over"), allowed && host !== null && !mine);
+    setText($("control-more"), host?.taken && !mine ? ", others are paused" : "");
     $("control").dataset.mine = String(mine);
     $("control").dataset.kind = host?.kind ?? "";
     const name = host ? icons[host.kind] : allowed ? "pointer" : "eye";
@@ -77,6 +81,7 @@ export class Holder {
     show($("control-release"), mine);
     show($("control-take"), !mine && host !== null && allowed);
     setText($("control-take"), offer(host, allowed).label);
+    show($("control-force"), !mine && allowed && host?.taken && host.kind === "viewer");
     show($("control-row"), allowed);
     if (!host && allowed) this.#close();
   }
@@ -88,19 +93,25 @@ export class Holder {
     this.#control.take();
   }
 
+  // A program loses control at once; the panel asks before a person does.
+  #over() {
+    if (this.#control.host?.kind === "viewer") $("control-panel").showPopover({ source: $("control-over") });
+    else this.#take();
+  }
+
   // The viewer has read what taking control does to its holder.
-  #take() {
+  #take(force = false) {
     const { host } = this.#control;
     const program = host !== null && host.kind !== "viewer";
     this.#wanted();
-    this.#control.take({ exclusive: program, force: program });
+    this.#control.take({ exclusive: program, force: program || force });
     show($("prompt"), false);
     this.#close();
   }
 
   // ---- prompts -------------------------------------------------------------
 
-  #tell(before, host) {
+  #announce(before, host) {
     const same = before?.id === host?.id;
     if (same && before?.taken === host?.taken) return;
     const paused = host?.taken ? ". Others are paused" : "";

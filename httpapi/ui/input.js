@@ -14,7 +14,8 @@ const wheelDelta = 120;
 
 /**
  * Input takes the pointer events of a surface and the keys of a textarea.
- * place maps an event to a point of the desktop.
+ * place maps an event to a point of the desktop. Input emits used, with the event of the
+ * pointer, and moved, with the point to which it moved the desktop's pointer.
  */
 export class Input extends EventTarget {
   #surface;
@@ -97,7 +98,7 @@ export class Input extends EventTarget {
     this.#frame = 0;
     const at = this.#next;
     this.#next = null;
-    if (at) this.control.hover((link) => link.move(at.x, at.y));
+    if (at) this.control.hover((link) => { link.move(at.x, at.y); this.dispatchEvent(new CustomEvent("moved", { detail: at })); });
   }
 
   /** moveTo moves the pointer now. */

@@ -1,6 +1,6 @@
 // The page: it shows one desktop live and sends it the viewer's input.
 
-import { desktop, token, urlOf } from "./api.js";
+import { desktop, elsewhere, learnScope, token, urlOf } from "./api.js";
 import { Bar } from "./bar.js";
 import { Clipboard } from "./clipboard.js";
 import { Control } from "./control.js";
@@ -8,17 +8,16 @@ import { Cover } from "./cover.js";
 import { Cursor } from "./cursor.js";
 import { $, announce, copyButton, make, notice, once, placePanels, setText, show, toast } from "./dom.js";
 import { inOneLine, restarted } from "./errors.js";
+import { Events } from "./events.js";
 import { Holder } from "./holder.js";
 import { Input } from "./input.js";
 import { People } from "./people.js";
-import { Player } from "./player.js";
 import { Recordings } from "./recordings.js";
 import { Session } from "./session.js";
-import { Share } from "./share.js";
+import { Router } from "./shell/router.js";
 import { Sound } from "./sound.js";
-import { StopDialog } from "./stop.js";
 import { View } from "./view.js";
-import { Windows } from "./windows.js";
+import { Waiting } from "./waiting.js";
 
 const session = new Session({ video: $("video"), canvas: $("canvas") });
 const control = new Control();
@@ -33,17 +32,21 @@ const touchScreen = matchMedia("(pointer: coarse)").matches;
 let wantsKeys = false; // as soon as there is control
 
 placePanels();
-new Bar({ session, control, view });
+const events = new Events({ session });
+const waiting = new Waiting({ events });
+new Bar({ session, control, view, waiting });
 const holder = new Holder({ session, control, wanted: () => { wantsKeys = true; } });
 const people = new People({ session, control, gave: () => holder.letGo() });
 new Cover({ session, room: () => view.room(), write });
-new Windows();
-new Share({ write });
 new Sound({ session, video: $("video") });
-const player = new Player({ closed: () => recordings.open() });
-const recordings = new Recordings({ session, control, play: (info) => player.play(info) });
+const router = new Router();
+new Recordings({ session, control, events, play: ({ id }) => router.go("replay", id) });
 
+// The first picture does not wait for these modules.
 const trouble = (error) => toast(typeof error === "string" ? error : inOneLine(error));
+import("./overlay.js").then(({ Overlay }) => new Overlay({ events, control, view, layer: $("actions"), chips: $("chips") })).catch(trouble);
+import("./windows.js").then(({ Windows }) => new Windows()).catch(trouble);
+import("./share.js").then(({ Share }) => new Share({ write })).catch(trouble);
 
 // ---- picture ---------------------------------------------------------------
 
@@ -106,7 +109,20 @@ for (const choice of document.querySelectorAll('[name="view"]')) {
 }
 show($("full"), view.canFillScreen);
 once($("full"), () => view.toggleFullScreen().catch(trouble));
-input.touch.pan = (dx, dy) => view.pan(dx, dy);
+const { touch } = input;
+touch.pan = (dx, dy) => view.pan(dx, dy);
+touch.zoom = (factor, at) => view.zoomBy(factor, at);
+touch.pointer = () => ({ ...(cursor.at ?? { x: view.size.width / 2, y: view.size.height / 2 }), scale: view.scale });
+touch.reveal = (at) => {
+  const within = view.reveal(at);
+  cursor.moveTo(within);
+  return within;
+};
+show($("touch-choice"), touchScreen);
+for (const choice of document.querySelectorAll('[name="touch"]')) {
+  choice.checked = (choice.value === "trackpad") === touch.trackpad;
+  choice.addEventListener("change", () => touch.setTrackpad(choice.value === "trackpad"));
+}
 
 // In full screen the bar appears when the pointer is at the top, or by its handle.
 $("peek").addEventListener("click", () => document.body.classList.toggle("peek"));
@@ -125,9 +141,10 @@ control.addEventListener("change", () => {
   if (control.mine) view.match();
 });
 
+input.addEventListener("moved", ({ detail }) => cursor.moveTo(detail));
 input.addEventListener("used", ({ detail }) => {
   document.body.classList.remove("peek");
-  if (detail.pointerType === "touch" && control.mine) cursor.moveTo(view.place(detail));
+  if (detail.pointerType === "touch" && detail.isPrimary && control.mine && !touch.trackpad) cursor.moveTo(view.place(detail));
   // The position of an input method's candidate list.
   const box = $("frame").getBoundingClientRect();
   $("keyboard").style.left = `${Math.round(detail.clientX - box.left)}px`;
@@ -261,10 +278,10 @@ $("programs").addEventListener("click", () => {
   $("more-panel").hidePopover();
   $("programs-panel").showPopover({ source: $("more") });
 });
-const stopDialog = new StopDialog({ people, stop: () => session.stop() });
+const stopDialog = import("./stop.js").then(({ StopDialog }) => new StopDialog({ people, stop: () => session.stop() }));
 $("stop").addEventListener("click", () => {
   $("more-panel").hidePopover();
-  stopDialog.open();
+  stopDialog.then((dialog) => dialog.open()).catch(trouble);
 });
 session.addEventListener("problem", ({ detail }) => { if (session.state.name === "live") trouble(detail); });
 
@@ -281,5 +298,20 @@ const examples = (secret) => {
 $("examples").append(make("pre", { tabIndex: 0 }, examples(token() && "THE-TOKEN")), copyButton(() => examples(token()), write));
 
 if (desktop !== "main") document.querySelector("h1 span").textContent = desktop;
+
+// The token decides which panes there are.
+session.addEventListener("state", async function open() {
+  if (["loading", "locked"].includes(session.state.name)) return;
+  session.removeEventListener("state", open);
+  try {
+    const [{ Layout }] = await Promise.all([import("./shell/layout.js"), learnScope()]);
+    new Layout({ session, control, view, events, router, waiting });
+    events.start();
+  } catch (error) {
+    trouble(error);
+  }
+});
+
+if (elsewhere) toast("This page shows its own server only", { label: "Open the other server", act: () => { location.href = elsewhere; } }, 60000);
 
 session.run();

@@ -63,8 +63,8 @@ export class ScreenshotLink extends Link {
     const { width, height } = picture;
     if (this.surface.width !== width || this.surface.height !== height) {
       Object.assign(this.surface, { width, height });
-      this.tell("size", { width, height });
-      this.tell("picture", { width, height });
+      this.emit("size", { width, height });
+      this.emit("picture", { width, height });
     }
     this.context.drawImage(picture, 0, 0);
     picture.close();
@@ -105,7 +105,7 @@ export class ScreenshotLink extends Link {
     const on = (type, take) => events.addEventListener(type, ({ data }) => take(JSON.parse(data)));
     on("control", ({ control }) => this.#held(control));
     on("clipboard_changed", ({ selection }) => { if (selection === "clipboard") this.#copied(); });
-    for (const type of ["failed", "restarted"]) on(type, ({ failure }) => this.tell(type, { code: failure?.Code, message: failure?.Message }));
+    for (const type of ["failed", "restarted"]) on(type, ({ failure }) => this.emit(type, { code: failure?.Code, message: failure?.Message }));
     on("closed", () => this.end(new Cause("lost")));
     get("/control").then((control) => this.#held(control), () => {});
   }
@@ -119,7 +119,7 @@ export class ScreenshotLink extends Link {
   async #copied() {
     if (!this.host?.me) return;
     const { text } = await get("/clipboard", { headers: this.identity }).catch(() => ({})); // for people the server limits it to 1 MiB
-    if (text) this.tell("clipboard", text);
+    if (text) this.emit("clipboard", text);
   }
 
   // ---- control and input ----------------------------------------------------
@@ -142,7 +142,7 @@ export class ScreenshotLink extends Link {
         await this.#call(next.path, next.body);
       } catch (error) {
         this.#queue.length = 0;
-        if (error.status !== 0) this.tell("refused", error.message);
+        if (error.status !== 0) this.emit("refused", error.message);
       }
       this.#wake();
     }
@@ -150,7 +150,7 @@ export class ScreenshotLink extends Link {
   }
 
   take({ exclusive = false, force = false } = {}) {
-    this.#call("/control/take", { shared: !exclusive, force }).catch((error) => this.tell("refused", error.message));
+    this.#call("/control/take", { shared: !exclusive, force }).catch((error) => this.emit("refused", error.message));
   }
 
   request() { this.take(); }

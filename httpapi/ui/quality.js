@@ -52,10 +52,10 @@ export class Quality extends EventTarget {
     if (this.#samples.length > span + 1) this.#samples.shift();
     const first = this.#samples[0];
     if (at === first.at) return;
-    this.#tell(stats, first.stats, (at - first.at) / 1000, link.quiet ? 0 : at - this.#changed);
+    this.#report(stats, first.stats, (at - first.at) / 1000, link.quiet ? 0 : at - this.#changed);
   }
 
-  #tell(stats, before, seconds, still) {
+  #report(stats, before, seconds, still) {
     const since = (key) => (stats[key] ?? 0) - (before[key] ?? 0);
     if (stats.roundTrip !== undefined) this.#trips.push(stats.roundTrip);
     if (this.#trips.length > trips) this.#trips.shift();

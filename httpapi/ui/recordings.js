@@ -1,13 +1,12 @@
 // Recordings: the button in the bar that makes one, and the panel that lists
 // them.
 
-import { eventsURL, get, mediaURL, post, request, urlOf, viewOnly } from "./api.js";
-import { $, announce, make, once, setText, show, toast } from "./dom.js";
+import { get, mediaURL, post, request, urlOf, viewOnly } from "./api.js";
+import { $, announce, make, once, setText, show, sure, toast } from "./dom.js";
 import { inOneLine } from "./errors.js";
-import { bytes, clock } from "./format.js";
+import { bytes, clock, exactly } from "./format.js";
 
 const sizeTime = 2000; // between requests for a running recording's size
-const sureTime = 4000; // how long a button waits for the second press
 
 // Labels for recordings that are running or broken, and for the reason of an early end.
 const words = { recording: "Recording", recovering: "Recovering", recovered: "Recovered after an interruption", failed: "Failed" };
@@ -26,16 +25,17 @@ export class Recordings {
   #play;
   #all = new Map(); // by id, from the server
   #since = new Map(); // by id, the start of each running recording by this page's clock
-  #events = null;
   #timer = 0;
   #looked = 0;
   #shown = "";
   #known = false; // the list is up to date
 
-  constructor({ session, control, play }) {
+  constructor({ session, control, events, play }) {
     this.#session = session;
     this.#play = play;
     session.addEventListener("state", () => this.#follow(session.state.name));
+    events.addEventListener("open", () => this.#refresh());
+    events.addEventListener("recording", ({ detail }) => this.#changed(detail));
     control.addEventListener("change", () => this.#draw()); // the viewer's rights may have changed
     once($("record"), () => this.#press());
     $("recordings-panel").addEventListener("toggle", ({ newState }) => { if (newState === "open") this.#refresh(); });
@@ -53,23 +53,15 @@ export class Recordings {
 
   // ---- the server's list -------------------------------------------------
 
-  // While the desktop runs, its events report every change.
+  // While the desktop runs, its events report every change. Its recordings end with it.
   #follow(state) {
-    if (state !== "live") {
-      this.#events?.close();
-      this.#events = null;
-      if (!["loading", "locked", "install"].includes(state)) this.#refresh(); // the desktop's recordings end with it
-      return;
-    }
-    if (this.#events) return;
-    this.#events = new EventSource(eventsURL("recording"));
-    this.#events.addEventListener("open", () => this.#refresh());
-    this.#events.addEventListener("recording", ({ data }) => {
-      const { recording } = JSON.parse(data);
-      if (recording.status === "deleted") this.#all.delete(recording.id);
-      else this.#take(recording);
-      this.#draw();
-    });
+    if (!["live", "loading", "locked", "install"].includes(state)) this.#refresh();
+  }
+
+  #changed({ recording }) {
+    if (recording.status === "deleted") this.#all.delete(recording.id);
+    else this.#take(recording);
+    this.#draw();
   }
 
   async #refresh() {
@@ -78,10 +70,10 @@ export class Recordings {
       this.#all = new Map();
       for (const one of recordings) this.#take(one);
       this.#known = true;
-      this.#tell("");
+      this.#showProblem("");
     } catch (error) {
       this.#known = false;
-      this.#tell(error);
+      this.#showProblem(error);
     }
     this.#draw();
   }
@@ -167,7 +159,7 @@ export class Recordings {
 
   #item(info) {
     const { id, title, startedAt, status, error } = info;
-    const when = new Date(startedAt).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+    const when = exactly(startedAt);
     const name = title || when;
     const about = make("small", {}, this.#about(info));
     if (status === "recording") about.dataset.since = id;
@@ -182,7 +174,10 @@ export class Recordings {
     const parts = [picture, text];
     if (status !== "failed" && status !== "recovering") {
       const play = make("button", { type: "button", className: "small", "aria-label": `Play ${name}` }, "Play");
-      play.addEventListener("click", () => this.#play(info));
+      play.addEventListener("click", () => {
+        $("recordings-panel").hidePopover();
+        this.#play(info);
+      });
       parts.push(play, make("a", {
         className: "button small", href: mediaURL(`/recordings/${id}/download`), download: info.fileName, "aria-label": `Download ${name}`,
       }, "Download"));
@@ -200,21 +195,7 @@ export class Recordings {
   // A deleted recording cannot be restored, so the button asks for a second press.
   #deleteButton(id, name) {
     const button = make("button", { type: "button", className: "small danger", "data-act": "", "aria-label": `Delete ${name}` }, "Delete");
-    let sure = 0;
-    const calm = () => {
-      sure = 0;
-      button.textContent = "Delete";
-      button.setAttribute("aria-label", `Delete ${name}`);
-    };
-    once(button, async () => {
-      clearTimeout(sure);
-      if (sure) return this.#change("DELETE", `/recordings/${id}`);
-      button.textContent = "Delete permanently?";
-      button.setAttribute("aria-label", `Delete ${name} permanently? Press again to confirm`);
-      announce("Press again to delete permanently");
-      sure = setTimeout(calm, sureTime);
-    });
-    button.addEventListener("blur", () => { clearTimeout(sure); calm(); });
+    sure(button, "Delete permanently?", () => this.#change("DELETE", `/recordings/${id}`));
     return button;
   }
 
@@ -223,11 +204,11 @@ export class Recordings {
       await request(method, urlOf(path));
       await this.#refresh();
     } catch (error) {
-      this.#tell(error);
+      this.#showProblem(error);
     }
   }
 
-  #tell(error) {
+  #showProblem(error) {
     setText($("recordings-problem"), error && `${this.#known ? "" : "Couldn't list recordings. "}${inOneLine(error)}`);
     show($("recordings-problem"), Boolean(error));
   }

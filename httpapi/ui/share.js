@@ -2,8 +2,9 @@
 // or control, until it expires or is revoked.
 
 import { desktop, server, token } from "./api.js";
-import { $, copyButton, make, once, setText, show } from "./dom.js";
+import { $, copyButton, make, once, setText, show, sure } from "./dom.js";
 import { inOneLine } from "./errors.js";
+import { when } from "./format.js";
 
 const mark = "shared link";
 
@@ -24,7 +25,7 @@ export class Share {
       this.#link(scope, made?.token);
       this.#refresh();
     } catch (error) {
-      this.#tell(error);
+      this.#showProblem(error);
     }
   }
 
@@ -34,9 +35,10 @@ export class Share {
     if (scope === "view") url.searchParams.set("role", "view");
     if (value) url.hash = `token=${value}`;
     const field = make("input", { readOnly: true, value: url.href, "aria-label": "Link", onfocus: () => field.select() });
-    $("share-link").replaceChildren(field, copyButton(() => url.href, this.#write));
+    const here = /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname);
+    $("share-link").replaceChildren(field, copyButton(() => url.href, this.#write), ...(here ? [make("p", { className: "dim" }, "This link works only on this computer. Open the page at the server's own address to share it with others.")] : []));
     show($("share-link"), true);
-    this.#tell("");
+    this.#showProblem("");
   }
 
   // Active links are listed, each with a button that revokes it.
@@ -49,23 +51,22 @@ export class Share {
       const links = tokens.filter(({ name, desktop: of }) => name === mark && of === desktop);
       $("share-list").replaceChildren(...links.map((link) => this.#item(link)));
       show($("share-given"), links.length > 0);
-      this.#tell("");
+      this.#showProblem("");
     } catch (error) {
-      this.#tell(error);
+      this.#showProblem(error);
     }
   }
 
   #item({ id, scope, expiresAt }) {
-    const until = new Date(expiresAt).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
     const revoke = make("button", { type: "button", className: "small" }, "Revoke");
-    once(revoke, async () => {
-      await server("DELETE", `tokens/${id}`).catch((error) => this.#tell(error));
+    sure(revoke, "Revoke?", async () => {
+      await server("DELETE", `tokens/${id}`).catch((error) => this.#showProblem(error));
       await this.#refresh();
     });
-    return make("li", {}, make("span", {}, `${scope === "view" ? "View" : "Control"}, expires ${until}`), revoke);
+    return make("li", {}, make("span", {}, `${scope === "view" ? "View" : "Control"}, expires ${when(expiresAt)}`), revoke);
   }
 
-  #tell(error) {
+  #showProblem(error) {
     const own = error?.status === 403 ? "Your link doesn't allow sharing. Ask the owner of the server for a link." : error && inOneLine(error);
     setText($("share-problem"), own || "");
     show($("share-problem"), Boolean(error));

@@ -34,10 +34,11 @@ export class StopDialog {
     const of = (kind) => others.filter((one) => one.kind === kind).length;
     const rows = [];
     const row = (name, text) => rows.push(make("li", {}, icon(name), make("span", {}, text)));
-    if (known) row("windows", programs(known.status));
+    // Each row has its place from the start, so that the buttons do not move under the pointer.
+    row("windows", known ? programs(known.status) : "Checking for open apps…");
     row("eye", of("viewer") ? `${count(of("viewer"), "other viewer", "other viewers")} will be disconnected` : "No one else is watching");
     if (of("agent")) row("agent", `${count(of("agent"), "agent", "agents")} will lose the desktop`);
-    if (known) row("record", recording(known.recordings));
+    row("record", known ? recording(known.recordings) : "Checking for recordings…");
     $("stop-list").replaceChildren(...rows);
     $("stop-list").setAttribute("aria-busy", String(!known));
   }

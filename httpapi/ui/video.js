@@ -49,7 +49,7 @@ export class VideoLink extends SocketLink {
 
   #begin({ codec, width, height }) {
     this.#codec = codec;
-    this.tell("size", { width, height });
+    this.emit("size", { width, height });
     this.#reset();
   }
 
@@ -99,7 +99,7 @@ export class VideoLink extends SocketLink {
     const { displayWidth: width, displayHeight: height } = frame;
     if (this.surface.width !== width || this.surface.height !== height) {
       Object.assign(this.surface, { width, height });
-      this.tell("picture", { width, height });
+      this.emit("picture", { width, height });
     }
     this.context.drawImage(frame, 0, 0);
     frame.close();

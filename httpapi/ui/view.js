@@ -6,6 +6,8 @@ import { post } from "./api.js";
 const storage = "view";
 const quiet = 400; // milliseconds without a change before the desktop is resized
 const least = 320;
+const mostZoom = 8;
+const margin = 40; // pixels between a revealed point and the edge
 
 const modes = ["fit", "full", "match"];
 
@@ -15,6 +17,7 @@ export class View extends EventTarget {
   #frame;
   #size = { width: 0, height: 0 };
   #timer = 0;
+  #zoom = 1; // by the fingers
   scale = 1;
   /** Whether this viewer may resize the desktop. */
   mayResize = () => false;
@@ -33,6 +36,7 @@ export class View extends EventTarget {
 
   setMode(mode) {
     this.mode = mode;
+    this.#zoom = 1;
     localStorage.setItem(storage, mode);
     this.layout();
     this.match();
@@ -55,8 +59,9 @@ export class View extends EventTarget {
     const fits = Math.min(clientWidth / width, clientHeight / height);
     // A scale near 1 becomes 1: scaled text is hard to read.
     const near = this.mode === "match" && fits > 0.98 && fits < 1.02;
-    this.scale = this.mode === "full" || near ? 1 : fits;
+    this.scale = (this.mode === "full" || near ? 1 : fits) * this.#zoom;
     this.#stage.dataset.mode = this.mode;
+    this.#stage.dataset.zoomed = String(this.#zoom > 1);
     this.#frame.style.width = `${Math.round(width * this.scale)}px`;
     this.#frame.style.height = `${Math.round(height * this.scale)}px`;
     this.dispatchEvent(new Event("change"));
@@ -98,6 +103,27 @@ export class View extends EventTarget {
     if (scrollWidth <= clientWidth && scrollHeight <= clientHeight) return false;
     this.#stage.scrollBy(-dx, -dy);
     return true;
+  }
+
+  /** zoomBy makes the picture larger, by up to eightfold, and keeps a point of it in place. */
+  zoomBy(factor, { clientX, clientY }) {
+    const zoom = Math.max(1, Math.min(mostZoom, this.#zoom * factor));
+    if (zoom === this.#zoom) return;
+    const before = this.#frame.getBoundingClientRect();
+    const [x, y] = [(clientX - before.left) / before.width, (clientY - before.top) / before.height];
+    this.#zoom = zoom;
+    this.layout();
+    const after = this.#frame.getBoundingClientRect();
+    this.#stage.scrollBy(after.left + x * after.width - clientX, after.top + y * after.height - clientY);
+  }
+
+  /** reveal scrolls to a point of the desktop. It returns the nearest one within the desktop. */
+  reveal({ x, y }) {
+    const at = { x: Math.round(Math.max(0, Math.min(this.#size.width - 1, x))), y: Math.round(Math.max(0, Math.min(this.#size.height - 1, y))) };
+    const [stage, frame] = [this.#stage.getBoundingClientRect(), this.#frame.getBoundingClientRect()];
+    const past = (pixel, start, from, to) => Math.min(0, start + pixel * this.scale - from - margin) + Math.max(0, start + pixel * this.scale - to + margin);
+    this.#stage.scrollBy(past(at.x, frame.left, stage.left, stage.right), past(at.y, frame.top, stage.top, stage.bottom));
+    return at;
   }
 
   // ---- full screen --------------------------------------------------------

@@ -16,7 +16,7 @@ export class Windows {
     this.#panel.addEventListener("toggle", ({ newState }) => {
       clearTimeout(this.#timer);
       if (newState !== "open") return;
-      this.#tell("");
+      this.#showProblem("");
       this.#refresh();
     });
     $("launch").addEventListener("submit", (event) => {
@@ -30,22 +30,22 @@ export class Windows {
     try {
       this.#list((await get("/windows")).windows);
     } catch (error) {
-      this.#tell(error);
+      this.#showProblem(error);
     }
     if (this.#panel.matches(":popover-open")) this.#timer = setTimeout(() => this.#refresh(), period);
   }
 
   #list(windows) {
-    const key = JSON.stringify(windows.map((w) => [w.id, w.title, w.isActive]));
+    const key = JSON.stringify(windows.map((w) => [w.id, w.title, w.isActive, w.isMinimised]));
     if (key === this.#key) return; // the focus stays where it is
     this.#key = key;
     show($("windows-none"), windows.length === 0);
     $("windows").replaceChildren(...windows.map((w) => this.#item(w)));
   }
 
-  #item({ id, title, class: kind, isActive }) {
+  #item({ id, title, class: kind, isActive, isMinimised }) {
     const text = title || kind || `Window ${id}`;
-    const name = make("button", { type: "button", className: "name", title: text, onclick: () => this.#act(`/windows/${id}/focus`) }, text);
+    const name = make("button", { type: "button", className: "name", title: text, onclick: () => this.#act(`/windows/${id}/focus`) }, text, ...(isMinimised ? [make("small", {}, "Minimized")] : []));
     if (isActive) name.setAttribute("aria-current", "true");
     const close = make("button", {
       type: "button", className: "plain", "aria-label": `Close ${text}`, title: "Close", onclick: () => this.#act(`/windows/${id}/close`),
@@ -54,12 +54,12 @@ export class Windows {
   }
 
   async #act(path, body) {
-    this.#tell("");
+    this.#showProblem("");
     try {
       await post(path, body);
       return true;
     } catch (error) {
-      this.#tell(error);
+      this.#showProblem(error);
       return false;
     } finally {
       this.#refresh();
@@ -73,7 +73,7 @@ export class Windows {
     $("launch-button").removeAttribute("aria-busy");
   }
 
-  #tell(error) {
+  #showProblem(error) {
     setText($("windows-problem"), error && inOneLine(error));
     show($("windows-problem"), Boolean(error));
   }

@@ -32,21 +32,21 @@ type acpList struct {
 }
 
 type pathInput struct {
-	ID string `path:"serverId" doc:"Chosen by the client"`
+	ID string `path:"serverId" doc:"Id of your choice"`
 }
 
 type postInput struct {
-	ID      string `path:"serverId" doc:"Chosen by the client"`
-	Agent   string `query:"agent" doc:"Which agent the server runs; needed with the first message" example:"claude"`
-	Desktop string `query:"desktop" doc:"A desktop that the agent gets, as tools and in its environment; counts when its process starts"`
+	ID      string `path:"serverId" doc:"Id of your choice"`
+	Agent   string `query:"agent" doc:"Agent to run; required with the first message" example:"claude"`
+	Desktop string `query:"desktop" doc:"Desktop for the agent, as tools and in its environment; takes effect when the agent's process starts"`
 	RawBody []byte
 }
 
 type followInput struct {
-	ID          string `path:"serverId" doc:"Chosen by the client"`
-	Replay      string `query:"replay" pattern:"^(none|all|[0-9]+)$" doc:"Without Last-Event-ID: none, all, or the last event that was seen"`
-	From        string `query:"from" pattern:"^[0-9]+$" doc:"Without Last-Event-ID: the first event to send"`
-	LastEventID string `header:"Last-Event-ID" doc:"Number of the last event seen: the ones after it come first"`
+	ID          string `path:"serverId" doc:"Id of your choice"`
+	Replay      string `query:"replay" pattern:"^(none|all|[0-9]+)$" doc:"Without Last-Event-ID: none, all, or the number of the last event that the client received"`
+	From        string `query:"from" pattern:"^[0-9]+$" doc:"Without Last-Event-ID: number of the first event to send"`
+	LastEventID string `header:"Last-Event-ID" doc:"Number of the last event that the client received; the stream starts after it"`
 }
 
 // MaxMessage is the largest size of a message in bytes.
@@ -62,13 +62,14 @@ type Config struct {
 type Area struct {
 	rest.Group
 	Config
-	Now         func() time.Time // tells how long a connection has not been used
+	Now         func() time.Time // measures how long a connection has not been used
+	Greeting    time.Duration    // how long the client of a WebSocket may take to send initialize
 	connections connections
 }
 
 // Register adds the routes of ACP.
 func Register(api *rest.API, cfg Config) *Area {
-	a := &Area{Group: rest.Group{API: api}, Config: cfg, Now: time.Now}
+	a := &Area{Group: rest.Group{API: api}, Config: cfg, Now: time.Now, Greeting: greetingTime}
 	a.connections.now = func() time.Time { return a.Now() }
 	r := rest.Route{Tag: "Agents (ACP)"}
 	envelope := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}
@@ -76,9 +77,9 @@ func Register(api *rest.API, cfg Config) *Area {
 	agenthost.Add(a.Group, r.Get("listAcpServers", "/v1/acp", "List the ACP servers"), a.list)
 
 	post := r.Post("postAcp", "/v1/acp/{serverId}", "Send a JSON-RPC message to an agent")
-	post.About = "The first message starts the agent. A request is answered with the agent's answer, errors of JSON-RPC included; " +
-		"when that takes long the response begins with white space. Notifications, and answers to the agent's questions, are " +
-		"accepted. Everything is in the log before it is passed on."
+	post.About = "The first message starts the agent. The response to a request is the agent's answer, which may be a JSON-RPC error. " +
+		"A slow response starts with white space. Notifications, and answers to the agent's requests, return 202. " +
+		"Messages are stored before they are forwarded."
 	post.Errors = []int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnsupportedMediaType,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage,
@@ -87,14 +88,14 @@ func Register(api *rest.API, cfg Config) *Area {
 	post.More = map[string]*huma.Response{"202": {Description: "Accepted: the message was a notification or an answer"}}
 	agenthost.Add(a.Group, post, a.post)
 
-	follow := r.Get("followAcp", "/v1/acp/{serverId}", "Follow what an agent says")
-	follow.About = "Each line of the agent's is an event named message, also the answers that POST returns. Its id counts from 1 for the " +
-		"server, whatever happens to processes. Without Last-Event-ID the newest 1024 events of the newest process come first."
+	follow := r.Get("followAcp", "/v1/acp/{serverId}", "Stream the messages of an agent")
+	follow.About = "Each message of the agent is an event named message, including the answers that POST returns. Ids start at 1 for each " +
+		"server, and continue when its process restarts. Without Last-Event-ID, the stream starts with the latest 1024 events of the latest process."
 	follow.Query, follow.Content = true, rest.EventContent()
 	follow.Errors = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable}
 	agenthost.Add(a.Group, follow, a.follow)
 
-	end := r.Delete("deleteAcp", "/v1/acp/{serverId}", "End an agent").WithAbout("A server that does not exist is no error.")
+	end := r.Delete("deleteAcp", "/v1/acp/{serverId}", "End an agent").WithAbout("Deleting a server that does not exist succeeds.")
 	agenthost.Add(a.Group, end, func(ctx context.Context, in *pathInput) (*struct{}, error) {
 		host, err := a.Host.Get(ctx)
 		if err != nil {
@@ -154,18 +155,19 @@ func (a *Area) post(ctx context.Context, in *postInput) (*rest.BodyOutput, error
 	if r.Empty {
 		body = nil // not the {} that it is for other routes
 	}
-	return a.answer(host, in.ID, agents.PostOptions{Agent: in.Agent, Desktop: in.Desktop}, body)
+	return a.answer(ctx, host, in.ID, agents.PostOptions{Agent: in.Agent, Desktop: in.Desktop}, body)
 }
 
 // answer passes a message on and answers it. Once the status is sent, a failure is an error
 // of JSON-RPC.
-func (a *Area) answer(host *agents.Host, server string, o agents.PostOptions, body []byte) (*rest.BodyOutput, error) {
+func (a *Area) answer(ctx context.Context, host *agents.Host, server string, o agents.PostOptions, body []byte) (*rest.BodyOutput, error) {
 	var late func(error) []byte
 	if m, err := agents.Inspect(body); err == nil && m.Request { // of other messages only the status is an answer
 		late = func(err error) []byte { return agents.Failure(body, err) }
 	}
+	work := rest.Detach(ctx)
 	return a.AnswerLong(a.Host.Go, func() ([]byte, error) {
-		return host.Post(context.Background(), server, o, body) // ends at the latest with the host
+		return host.Post(work, server, o, body) // ends at the latest with the host
 	}, late)
 }
 

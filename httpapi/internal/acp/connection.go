@@ -27,7 +27,7 @@ type connection struct {
 	id, agent string
 	now       func() time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	over    bool
 	users   int              // open streams and sockets
 	used    time.Time        // the last time

@@ -16,6 +16,8 @@ const (
 	mostConnections = 64
 	// restingTime is how long a connection that makes room for another has not been used.
 	restingTime = 5 * time.Minute
+	// greetingTime is the default of Area.Greeting.
+	greetingTime = 30 * time.Second
 )
 
 // connections are the connections of this process: those that were made since it began,
@@ -23,7 +25,7 @@ const (
 type connections struct {
 	now func() time.Time
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	all map[string]*connection
 }
 

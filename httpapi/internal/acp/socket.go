@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
@@ -99,9 +100,11 @@ func (s *socket) inspect(data []byte) (m agents.Message, ok, open bool) {
 
 func (s *socket) send(message []byte) error { return s.ws.Send(websocket.TextMessage, message) }
 
-// begin answers initialize, which has to be the first message. It returns false if the
-// connection ends.
+// begin answers initialize, which has to be the first message, within Area.Greeting. It
+// returns false if the connection ends.
 func (s *socket) begin() bool {
+	late := time.AfterFunc(s.area.Greeting, func() { s.ws.End(websocket.ClosePolicyViolation) })
+	defer late.Stop()
 	for {
 		data, err := s.receive()
 		if err != nil {
@@ -117,9 +120,10 @@ func (s *socket) begin() bool {
 			s.ws.End(websocket.CloseProtocolError)
 			return false
 		}
+		late.Stop()
 		answer := make(chan []byte, 1)
 		err = s.area.await(func() error {
-			text, err := s.area.initialize(s.host, s.connection, s.desktop, data)
+			text, err := s.area.initialize(context.Background(), s.host, s.connection, s.desktop, data)
 			answer <- text
 			return err
 		})
@@ -148,7 +152,7 @@ func (s *socket) next() bool {
 	if m.Method == methodInitialize {
 		err = errors.New("initialize is not allowed on an existing connection")
 	} else {
-		err = s.area.submit(s.host, s.connection, data)
+		err = s.area.submit(context.Background(), s.host, s.connection, data)
 	}
 	if err != nil && m.Request {
 		return s.send(agents.Failure(data, err)) == nil

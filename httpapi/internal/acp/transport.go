@@ -26,19 +26,19 @@ const (
 	methodInitialize = "initialize"
 )
 
-const aboutTransport = `The transport of the Agent Client Protocol for agents that are reached over a network (its RFD "Streamable
-HTTP & WebSocket Transport", as @agentclientprotocol/sdk 2.4 speaks it), so that ACP clients attach with this URL and a token. `
+const aboutTransport = `The transport of the Agent Client Protocol for remote agents (its RFD "Streamable HTTP & WebSocket Transport",
+as in @agentclientprotocol/sdk 2.4). ACP clients need this URL and a token. `
 
 // Target is what a request of the transport is about.
 type Target struct {
-	Agent      string `path:"agent" doc:"Which agent" example:"claude"`
-	Connection string `header:"Acp-Connection-Id" doc:"What the answer to initialize named; left out with initialize alone"`
-	Session    string `header:"Acp-Session-Id" maxLength:"512" doc:"The session that the message, or the stream, is about"`
+	Agent      string `path:"agent" doc:"Name of the agent" example:"claude"`
+	Connection string `header:"Acp-Connection-Id" doc:"Connection id from the response to initialize; omit it only with initialize"`
+	Session    string `header:"Acp-Session-Id" maxLength:"512" doc:"Session of the message or the stream"`
 }
 
 type transportPost struct {
 	Target
-	Desktop string `query:"desktop" doc:"A desktop that the agent gets, as tools and in its environment; counts with initialize"`
+	Desktop string `query:"desktop" doc:"Desktop for the agent, as tools and in its environment; takes effect with initialize"`
 	RawBody []byte
 }
 
@@ -51,9 +51,9 @@ type transportOutput struct {
 func (a *Area) registerTransport(r rest.Route, envelope map[string]*huma.MediaType) {
 	accepted := map[string]*huma.Response{"202": {Description: http.StatusText(http.StatusAccepted)}}
 
-	post := r.Post("postAcpMessage", transportPath, "Connect to an agent, and send it messages")
-	post.About = aboutTransport + "initialize makes a connection, which is an agent's process of its own, and is answered here; the header " +
-		"Acp-Connection-Id names the connection. Everything else is accepted once it is in the log, and answered on the streams."
+	post := r.Post("postAcpMessage", transportPath, "Connect to an agent, or send it a message")
+	post.About = aboutTransport + "initialize creates a connection with its own agent process. Its response has the answer, and the id of the connection in " +
+		"the header Acp-Connection-Id. Other messages return 202 after they are stored, and are answered on the streams."
 	post.Errors = []int{
 		http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusUnsupportedMediaType,
 		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -61,16 +61,16 @@ func (a *Area) registerTransport(r rest.Route, envelope map[string]*huma.MediaTy
 	post.Content, post.Most, post.Body, post.More = envelope, MaxMessage, &huma.RequestBody{Required: true, Content: envelope}, accepted
 	agenthost.Add(a.Group, post, a.postTransport)
 
-	follow := r.Get("followAcpConnection", transportPath, "Follow a connection, or connect by WebSocket")
-	follow.About = aboutTransport + "With Acp-Session-Id the events are that session's, else the events without a session and the answers to session/new " +
-		"and session/load. A stream goes on where the one before it ended, or after Last-Event-ID. With Upgrade: websocket the " +
-		"connection is a WebSocket with one message in each text frame, both ways, and ends with it."
+	follow := r.Get("followAcpConnection", transportPath, "Stream the messages of a connection, or connect by WebSocket")
+	follow.About = aboutTransport + "With Acp-Session-Id, the stream has the events of the session. Without it, the stream has the events without a session, and the " +
+		"answers to session/new and session/load. A stream continues where the previous one ended, or after Last-Event-ID. With Upgrade: websocket, " +
+		"the connection is a WebSocket with one message in each text frame in both directions, and ends with the WebSocket."
 	follow.Query, follow.Content = true, rest.EventContent()
 	follow.Errors = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusNotAcceptable, http.StatusServiceUnavailable}
 	follow.More = map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
 	agenthost.Add(a.Group, follow, a.followTransport)
 
-	end := r.Delete("endAcpConnection", transportPath, "End a connection").WithAbout("Its agent's process ends. Its sessions can be loaded in another.")
+	end := r.Delete("endAcpConnection", transportPath, "Close a connection").WithAbout("The agent's process ends. Other connections can load its sessions.")
 	end.Status, end.Errors, end.More = http.StatusAccepted, []int{http.StatusBadRequest, http.StatusNotFound}, accepted
 	agenthost.Add(a.Group, end, func(ctx context.Context, in *Target) (*struct{}, error) {
 		host, c, err := a.find(ctx, in)
@@ -124,7 +124,7 @@ func (a *Area) postTransport(ctx context.Context, in *transportPost) (*transport
 	if err != nil {
 		return nil, err
 	}
-	if err := a.submit(host, c, bytes.Clone(in.RawBody)); err != nil {
+	if err := a.submit(rest.Detach(ctx), host, c, bytes.Clone(in.RawBody)); err != nil {
 		return nil, c.explain(err)
 	}
 	return &transportOutput{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusAccepted) }}, nil
@@ -146,8 +146,8 @@ func (a *Area) await(call func() error) error {
 }
 
 // submit passes a message on, and returns when it is in the log.
-func (a *Area) submit(host *agents.Host, c *connection, body []byte) error {
-	return a.await(func() error { return host.Submit(context.Background(), c.id, agents.PostOptions{}, body) })
+func (a *Area) submit(ctx context.Context, host *agents.Host, c *connection, body []byte) error {
+	return a.await(func() error { return host.Submit(ctx, c.id, agents.PostOptions{}, body) })
 }
 
 // explain returns the problem for an error of a message to the connection.
@@ -190,9 +190,9 @@ func (a *Area) connect(ctx context.Context, in *transportPost) (*transportOutput
 	if err := a.admit(host, c); err != nil {
 		return nil, err
 	}
-	body := bytes.Clone(in.RawBody)
+	body, work := bytes.Clone(in.RawBody), rest.Detach(ctx)
 	out, err := a.AnswerLong(a.Host.Go, func() ([]byte, error) { // the agent may have to be installed
-		return a.initialize(host, c, in.Desktop, body)
+		return a.initialize(work, host, c, in.Desktop, body)
 	}, func(err error) []byte { return agents.Failure(body, err) })
 	if err != nil {
 		return nil, err
@@ -201,8 +201,8 @@ func (a *Area) connect(ctx context.Context, in *transportPost) (*transportOutput
 }
 
 // initialize starts a connection's agent. The connection ends if that fails.
-func (a *Area) initialize(host *agents.Host, c *connection, desktop string, body []byte) ([]byte, error) {
-	answer, err := host.Post(context.Background(), c.id, agents.PostOptions{Agent: c.agent, Desktop: desktop}, body)
+func (a *Area) initialize(ctx context.Context, host *agents.Host, c *connection, desktop string, body []byte) ([]byte, error) {
+	answer, err := host.Post(ctx, c.id, agents.PostOptions{Agent: c.agent, Desktop: desktop}, body)
 	if err != nil {
 		a.disconnect(host, c)
 	}

@@ -14,7 +14,7 @@ import (
 
 type transportFollow struct {
 	Target
-	Desktop string `query:"desktop" doc:"Of a WebSocket: a desktop that the agent gets, as tools and in its environment"`
+	Desktop string `query:"desktop" doc:"Desktop for the agent, as tools and in its environment; only with a WebSocket"`
 }
 
 // seen returns the last event that the client has seen, or -1 if it does not say.

@@ -18,8 +18,9 @@ var BypassModes = map[string]string{"claude": "bypassPermissions", "codex": "ful
 
 // Config configures a Host.
 type Config struct {
-	// Open opens the log of agents' sessions. The log reports its growth to onAppend.
-	Open func(ctx context.Context, onAppend func(stream string, before, last int64)) (*eventlog.Log, error)
+	// Open opens the log of agents' sessions. The log reports its growth to onAppend, and changes
+	// of sessions to onSession.
+	Open func(ctx context.Context, onAppend func(stream string, before, last int64), onSession func(id string)) (*eventlog.Log, error)
 
 	// Start starts the host with the log.
 	Start func(context.Context, *eventlog.Log) (*agents.Host, error)
@@ -33,8 +34,9 @@ type Host struct {
 	cfg       Config
 	projector atomic.Pointer[universal.Projector] // of the log; nil: the log is not open
 	calls     sync.WaitGroup                      // of Go
+	watches   watches
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	host   *agents.Host
 	closed bool
 }
@@ -52,7 +54,7 @@ func (h *Host) Get(ctx context.Context) (*agents.Host, error) {
 	case h.host != nil:
 		return h.host, nil
 	}
-	log, err := h.cfg.Open(ctx, h.onAppend)
+	log, err := h.cfg.Open(ctx, h.onAppend, h.onSession)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +72,7 @@ func (h *Host) onAppend(stream string, before, last int64) {
 	if p := h.projector.Load(); p != nil {
 		p.OnAppend(stream, before, last)
 	}
+	h.watches.onGrowth(stream, before)
 }
 
 // Events returns the events of a session. The host must have started.

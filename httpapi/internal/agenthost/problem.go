@@ -19,6 +19,8 @@ var (
 	sessionExists     = rest.Kind{Code: "session_already_exists", Title: "Session Already Exists", Status: http.StatusConflict}
 	unsupportedAgent  = rest.Kind{Code: "unsupported_agent", Title: "Unsupported Agent", Status: http.StatusBadRequest}
 	agentNotInstalled = rest.Kind{Code: "agent_not_installed", Title: "Agent Not Installed", Status: http.StatusNotFound}
+	tooManySessions   = rest.Kind{Code: "too_many_sessions", Title: "Too Many Sessions", Status: http.StatusServiceUnavailable}
+	noMemory          = rest.Kind{Code: "no_memory", Title: "No Memory", Status: http.StatusServiceUnavailable}
 	installFailed     = rest.Kind{Code: "install_failed", Title: "Install Failed", Status: http.StatusInternalServerError}
 )
 
@@ -80,8 +82,10 @@ func (n Names) Problem(err error) *rest.Problem {
 		return rest.InvalidRequest.Problem("invalid request: missing required 'agent' query parameter for first POST to /v1/acp/" + n.Session)
 	case errors.As(err, &bad):
 		return rest.InvalidRequest.Problem("invalid request: "+bad.Error()).With("field", bad.Field)
-	case errors.As(err, &other), errors.As(err, &elsewhere):
+	case errors.As(err, &other):
 		return rest.ConflictOf(err.Error())
+	case errors.As(err, &elsewhere):
+		return elsewhereProblem(err, elsewhere)
 	case errors.As(err, &exited):
 		return agentExited.Problem(exited.Error()).With("agent", exited.Agent).With("details", ExitDetails(exited))
 	case errors.As(err, &start):
@@ -102,12 +106,27 @@ func (n Names) Problem(err error) *rest.Problem {
 		return rest.ConflictOf("session is being made: "+n.Session+"; try again").WithHeader("Retry-After", "1")
 	case errors.Is(err, agents.ErrTooManyRequests):
 		return rest.Unavailable.Problem("stream error: "+err.Error()).WithHeader("Retry-After", "1")
+	case errors.Is(err, agents.ErrTooManyAgents):
+		return tooManySessions.Problem(err.Error()).WithHeader("Retry-After", "30")
+	case errors.Is(err, agents.ErrNoMemory):
+		return noMemory.Problem(err.Error()).WithHeader("Retry-After", "30")
+	case errors.Is(err, agents.ErrDraining):
+		return rest.Closing().WithHeader("Retry-After", "1")
 	case errors.Is(err, agents.ErrRequestNotFound):
 		return rest.Missing("request", n.Request)
 	case errors.Is(err, agents.ErrClosed):
 		return rest.Closing()
 	}
 	return cmp.Or(logProblem(err), n.registryProblem(err), restoreProblem(err))
+}
+
+// elsewhereProblem returns the problem for an agent that runs in another server.
+func elsewhereProblem(err error, elsewhere *agents.ElsewhereError) *rest.Problem {
+	p := rest.ConflictOf(err.Error())
+	if p.At = elsewhere.Address; p.At != "" {
+		p = p.With("server", p.At)
+	}
+	return p
 }
 
 // restoreProblem returns the problem for a session that could not be restored, if no other

@@ -10,6 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
@@ -17,26 +18,26 @@ import (
 type agentInfo struct {
 	ID                   string                `json:"id" example:"claude"`
 	Installed            bool                  `json:"installed"`
-	CredentialsAvailable bool                  `json:"credentialsAvailable" doc:"It would find a key or a token on this machine, or needs none"`
-	Version              string                `json:"version,omitempty" doc:"With config=true"`
-	Path                 string                `json:"path,omitempty" doc:"What is started; with config=true"`
+	CredentialsAvailable bool                  `json:"credentialsAvailable" doc:"Whether the agent finds an API key or a token on this machine, or needs none"`
+	Version              string                `json:"version,omitempty" doc:"Installed version; requires config=true"`
+	Path                 string                `json:"path,omitempty" doc:"Path of the program; requires config=true"`
 	Capabilities         registry.Capabilities `json:"capabilities"`
 	ServerStatus         *agentServerStatus    `json:"serverStatus,omitempty"`
-	ConfigOptions        []agentOption         `json:"configOptions,omitzero" nullable:"false" doc:"What can be chosen for its sessions: as it said when it last ran, else what is known of it; with config=true"`
-	ConfigError          string                `json:"configError,omitempty" doc:"Why it could not be asked"`
+	ConfigOptions        []agentOption         `json:"configOptions,omitzero" nullable:"false" doc:"Options of its sessions, as the agent reported them in its last run, or from a built-in table; requires config=true"`
+	ConfigError          string                `json:"configError,omitempty" doc:"Why the agent could not be asked for its options"`
 	Name                 string                `json:"name" example:"Claude Code"`
-	Note                 string                `json:"note,omitempty" doc:"What to know before choosing it"`
+	Note                 string                `json:"note,omitempty" doc:"Advice for choosing an agent"`
 }
 
 type agentServerStatus struct {
 	Status   string `json:"status" enum:"running,stopped"`
-	UptimeMS *int64 `json:"uptimeMs,omitempty" doc:"Of the oldest that runs"`
+	UptimeMS *int64 `json:"uptimeMs,omitempty" doc:"Uptime of the oldest running process"`
 }
 
 type agentOption struct {
 	ID       string        `json:"id"`
 	Name     string        `json:"name"`
-	Category string        `json:"category" doc:"model, mode, thought_level, or the agent's own"`
+	Category string        `json:"category" doc:"model, mode, thought_level, or a category of the agent"`
 	Type     string        `json:"type" enum:"select"`
 	Current  string        `json:"currentValue"`
 	Choices  []agentChoice `json:"options" nullable:"false"`
@@ -48,10 +49,10 @@ type agentChoice struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Query says what to tell about an agent.
+// Query selects what an answer says about an agent.
 type Query struct {
-	Config  bool `query:"config" doc:"Tell versions, paths and options as well"`
-	NoCache bool `query:"no_cache" doc:"With config: start what is installed and ask it"`
+	Config  bool `query:"config" doc:"Include versions, paths and options"`
+	NoCache bool `query:"no_cache" doc:"With config: start the installed agents and ask them"`
 }
 
 type agentInput struct {
@@ -95,10 +96,10 @@ type area struct {
 func Register(api *rest.API, cfg Config) {
 	a := &area{rest.Group{API: api}, cfg}
 
-	r := rest.Route{Tag: "Agents", Errors: []int{http.StatusBadRequest}}
+	r := rest.Route{Tag: "Agents", Scope: grants.ScopeSupervise, Errors: []int{http.StatusBadRequest}}
 	agenthost.Add(a.Group, r.Get("listAgents", "/v1/agents", "List the agents that can be hosted").
-		WithAbout("Models, modes and thought levels are the ones that an agent named when it last ran, else the ones in a table."), a.list)
-	agenthost.Add(a.Group, r.Get("getAgent", "/v1/agents/{agent}", "Tell about one agent"), a.get)
+		WithAbout("Models, modes and thought levels are from the last run of the agent, or from a built-in table."), a.list)
+	agenthost.Add(a.Group, r.Get("getAgent", "/v1/agents/{agent}", "Get an agent"), a.get)
 	agenthost.Add(a.Group, r.Get("listAgentModes", "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"), a.modes)
 	a.registerInstall(r)
 	a.registerProgress(r)

@@ -14,9 +14,9 @@ import (
 )
 
 type installBody struct {
-	Reinstall      bool   `json:"reinstall,omitempty" doc:"Also when it is installed"`
-	Version        string `json:"agentVersion,omitempty" doc:"Version or tag of the agent's npm package; the one that was tried, when left out"`
-	ProcessVersion string `json:"agentProcessVersion,omitempty" doc:"The same of what makes it speak ACP"`
+	Reinstall      bool   `json:"reinstall,omitempty" doc:"Install again if it is installed"`
+	Version        string `json:"agentVersion,omitempty" doc:"Version or tag of the agent's npm package; defaults to the tested version"`
+	ProcessVersion string `json:"agentProcessVersion,omitempty" doc:"Version or tag of the agent's ACP adapter package; defaults to the tested version"`
 }
 
 type installInput struct {
@@ -27,7 +27,7 @@ type installInput struct {
 // agentInstalled has a member in snake case, like sandbox-agent's.
 type agentInstalled struct {
 	Already   bool            `json:"already_installed"`
-	Artifacts []agentArtifact `json:"artifacts" nullable:"false" doc:"What was installed"`
+	Artifacts []agentArtifact `json:"artifacts" nullable:"false" doc:"Installed programs"`
 }
 
 type agentArtifact struct {
@@ -41,9 +41,9 @@ func (a *area) registerInstall(r rest.Route) {
 	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[agentInstalled](), true, "AgentInstalled")
 	r = r.Post("installAgent", "/v1/agents/{agent}/install", "Install an agent").
 		WithErrors(http.StatusInternalServerError, http.StatusServiceUnavailable)
-	r.About = "From npm, without running its packages' scripts; answers when it is done. Its first session would install it as well. " +
-		"When it takes long the response begins with white space, and a failure is then the problem as the body of a 200. " +
-		"Follow install/events to see how far it is."
+	r.About = "Installs the agent from npm without running scripts of packages, and responds when the install has ended. " +
+		"The first session of an agent also installs it. A slow response starts with white space; a failure is then a problem in the body of a 200. " +
+		"install/events reports the progress."
 	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
 	agenthost.Add(a.Group, r, a.install)
 }
@@ -69,10 +69,10 @@ func (a *area) install(ctx context.Context, in *installInput) (*rest.BodyOutput,
 }
 
 func (a *area) registerProgress(r rest.Route) {
-	r = r.Get("followAgentInstall", "/v1/agents/{agent}/install/events", "Follow the install of an agent")
+	r = r.Get("followAgentInstall", "/v1/agents/{agent}/install/events", "Stream the progress of an install")
 	r.Query = true
-	r.About = "A stream of server-sent events named progress: first how far the install is that is under way, or the next one, then each change. " +
-		"It ends with stage done or failed. A client that is slow misses some in between, never the last."
+	r.About = "A stream of server-sent events named progress: first the state of the running install, or of the next one, then each change. " +
+		"It ends with the stage done or failed. A slow client misses intermediate events, never the last."
 	r.Content = rest.EventContent()
 	agenthost.Add(a.Group, r, a.followInstall)
 }

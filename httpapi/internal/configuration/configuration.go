@@ -24,16 +24,18 @@ import (
 	"github.com/deskhand/deskhand/internal/userhome"
 )
 
-// FolderQuery names a folder, MCPQuery one of its MCP servers, and SkillsQuery one of its
-// sets of skills. The parameters are sandbox-agent's.
+// The parameters are sandbox-agent's.
 type (
+	// FolderQuery names a folder.
 	FolderQuery struct {
-		Directory string `query:"directory" required:"true" doc:"Whose configuration it is. Relative ones are below the server's working directory, ~ is its home directory"`
+		Directory string `query:"directory" required:"true" doc:"Directory of the configuration. A relative path is below the server's working directory; ~ is its home directory"`
 	}
+	// MCPQuery names an MCP server of a folder.
 	MCPQuery struct {
 		FolderQuery
 		Name string `query:"mcpName" required:"true" doc:"Name of the entry"`
 	}
+	// SkillsQuery names a set of skills of a folder.
 	SkillsQuery struct {
 		FolderQuery
 		Name string `query:"skillName" required:"true" doc:"Name of the entry"`
@@ -52,17 +54,17 @@ type (
 	}
 	mcpApproval struct {
 		MCPQuery
-		Hash string `query:"hash" required:"true" doc:"Of the content that is approved, as GET /v1/config and the ETag of the entry tell it"`
+		Hash string `query:"hash" required:"true" doc:"Hash of the content to approve, from GET /v1/config or the ETag of the entry"`
 	}
 	skillsApproval struct {
 		SkillsQuery
-		Hash string `query:"hash" required:"true" doc:"Of the content that is approved, as GET /v1/config and the ETag of the entry tell it"`
+		Hash string `query:"hash" required:"true" doc:"Hash of the content to approve, from GET /v1/config or the ETag of the entry"`
 	}
 )
 
 type entryOutput struct {
-	ETag     string `header:"ETag" doc:"The hash of the entry's content, in quotation marks"`
-	Approved bool   `header:"Deskhand-Approved" doc:"false: the entry was found in the folder, and sessions leave it out until it is approved"`
+	ETag     string `header:"ETag" doc:"Quoted hash of the entry's content"`
+	Approved bool   `header:"Deskhand-Approved" doc:"Whether sessions use the entry; false until an entry that was found in the folder is approved"`
 	Body     json.RawMessage
 }
 
@@ -70,9 +72,9 @@ type entryOutput struct {
 type foundEntry struct {
 	Kind     folders.Kind    `json:"kind" enum:"mcp,skills"`
 	Name     string          `json:"name"`
-	Approved bool            `json:"approved" doc:"false: sessions leave it out until it is approved"`
-	Hash     string          `json:"hash" doc:"Of the content: what is approved"`
-	Content  json.RawMessage `json:"content" doc:"As it stands in the file"`
+	Approved bool            `json:"approved" doc:"Whether sessions use the entry; false until it is approved"`
+	Hash     string          `json:"hash" doc:"Hash of the content, to approve it"`
+	Content  json.RawMessage `json:"content" doc:"Content of the entry in the file"`
 }
 
 type foundOutput struct {
@@ -91,18 +93,22 @@ type entries struct {
 	noun  string       // in summaries
 	media map[string]*huma.MediaType
 
+	publish func(kind string, fields map[string]any)
+
 	// check returns an entry in its normal form: members have their first names and are
 	// left out if they are null, and unknown members are unchanged. Its error is a Problem.
 	check func(json.RawMessage) (json.RawMessage, error)
 }
 
 // Register adds the routes of configuration.
-func Register(api *rest.API, store *folders.Store) {
+//
+// These routes call publish for each change: updated, approved or deleted.
+func Register(api *rest.API, store *folders.Store, publish func(kind string, fields map[string]any)) {
 	g := rest.Group{API: api, Problem: Problem}
 	schemas := api.Huma.OpenAPI().Components.Schemas
 
 	s := newMCPSchemas(schemas)
-	mcp := entries{store: store, kind: folders.MCP, id: "McpConfig", param: "mcpName", noun: "MCP server", media: jsonOf(s.any), check: s.check}
+	mcp := entries{store: store, publish: publish, kind: folders.MCP, id: "McpConfig", param: "mcpName", noun: "MCP server", media: jsonOf(s.any), check: s.check}
 	rest.Add(g, mcp.getRoute(), func(ctx context.Context, q *MCPQuery) (*entryOutput, error) {
 		return mcp.get(ctx, q.Directory, q.Name)
 	})
@@ -118,7 +124,7 @@ func Register(api *rest.API, store *folders.Store) {
 
 	t := newSkillsSchema(schemas)
 	skills := entries{
-		store: store, kind: folders.Skills, id: "SkillsConfig", param: "skillName", noun: "set of skills", media: jsonOf(t.schema), check: t.check,
+		store: store, publish: publish, kind: folders.Skills, id: "SkillsConfig", param: "skillName", noun: "set of skills", media: jsonOf(t.schema), check: t.check,
 	}
 	rest.Add(g, skills.getRoute(), func(ctx context.Context, q *SkillsQuery) (*entryOutput, error) {
 		return skills.get(ctx, q.Directory, q.Name)
@@ -135,7 +141,7 @@ func Register(api *rest.API, store *folders.Store) {
 
 	rest.Add(g, rest.Route{
 		ID: "listConfig", Method: http.MethodGet, Path: "/v1/config", Tag: "Configuration", Summary: "List the configuration of a folder",
-		About:  "All its MCP servers and skills, and which of them count. Those that were found in the folder count after their approval.",
+		About:  "Lists the MCP servers and skills of the folder, and whether sessions use them. Sessions use entries that were found in the folder only after their approval.",
 		Errors: []int{http.StatusBadRequest, http.StatusForbidden},
 	}, func(ctx context.Context, q *FolderQuery) (*foundOutput, error) { return list(ctx, store, q.Directory) })
 }
@@ -173,8 +179,8 @@ func (e *entries) route(method, prefix, verb string, errors ...int) rest.Route {
 	return rest.Route{
 		ID: prefix + e.id, Method: method, Path: "/v1/config/" + string(e.kind), Tag: "Configuration",
 		Summary: verb + " the configuration of one " + e.noun, Errors: errors,
-		About: fmt.Sprintf("The file is DIRECTORY/.sandbox-agent/config/%s.json, which people may edit as well. "+
-			"Members of an entry that this server does not know are kept.", e.kind),
+		About: fmt.Sprintf("The file is DIRECTORY/.sandbox-agent/config/%s.json, which users may edit. "+
+			"Unknown members of an entry are kept.", e.kind),
 	}
 }
 
@@ -225,13 +231,21 @@ func (e *entries) put(ctx context.Context, directory, name string, content json.
 	if err != nil {
 		return err
 	}
-	return e.store.Put(ctx, dir, e.kind, name, normal)
+	return e.published("updated", dir, name, e.store.Put(ctx, dir, e.kind, name, normal))
+}
+
+// published publishes a change unless err is set, and returns err.
+func (e *entries) published(kind, dir, name string, err error) error {
+	if err == nil {
+		e.publish(kind, map[string]any{"directory": dir, "kind": e.kind, "name": name})
+	}
+	return err
 }
 
 func (e *entries) deleteRoute() rest.Route {
 	r := e.route(http.MethodDelete, "delete", "Remove", http.StatusBadRequest, http.StatusForbidden, http.StatusGatewayTimeout)
 	r.Status = http.StatusNoContent
-	r.About += " An entry that does not exist is no error."
+	r.About += " Deleting an entry that does not exist succeeds."
 	return r
 }
 
@@ -240,14 +254,14 @@ func (e *entries) delete(ctx context.Context, directory, name string) error {
 	if err != nil {
 		return err
 	}
-	return e.store.Delete(ctx, dir, e.kind, name)
+	return e.published("deleted", dir, name, e.store.Delete(ctx, dir, e.kind, name))
 }
 
 func (e *entries) approveRoute() rest.Route {
 	r := e.route(http.MethodPost, "approve", "Approve", http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict)
 	r.Path += "/approve"
-	r.About = "It counts in sessions of the folder from then on, until its content changes. The hash says which content is approved; " +
-		"if the entry has another one by now, nothing is. Entries that were written with PUT need no approval."
+	r.About = "New sessions of the folder use the entry until its content changes. The hash names the approved content; " +
+		"if the entry has changed since, it is not approved. Entries that were written with PUT need no approval."
 	r.Status = http.StatusNoContent
 	return r
 }
@@ -257,7 +271,7 @@ func (e *entries) approve(ctx context.Context, directory, name, hash string) err
 	if err != nil {
 		return err
 	}
-	return e.about(name, e.store.Approve(ctx, dir, e.kind, name, hash))
+	return e.published("approved", dir, name, e.about(name, e.store.Approve(ctx, dir, e.kind, name, hash)))
 }
 
 // about returns the error of a call about an entry.

@@ -20,7 +20,7 @@ type commandLine struct{}
 func (commandLine) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
-		Description: "The program, or a list of it and its first arguments",
+		Description: "Program, or a list of the program and its first arguments",
 		OneOf:       []*huma.Schema{text, {Type: huma.TypeArray, Items: text}},
 	}
 }
@@ -32,7 +32,7 @@ type oauth struct{}
 func (oauth) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
-		Description: "How to sign in; false: not at all",
+		Description: "OAuth options; false disables OAuth",
 		OneOf: []*huma.Schema{
 			{Type: huma.TypeObject, Properties: map[string]*huma.Schema{"clientId": text, "clientSecret": text, "scope": text}},
 			{Type: huma.TypeBoolean, Enum: []any{false}},
@@ -44,33 +44,33 @@ func (oauth) Schema(huma.Registry) *huma.Schema {
 // them is lost.
 type (
 	mcpLocal struct {
-		Type        string            `json:"type" enum:"local,stdio" doc:"local; stdio is another spelling"`
+		Type        string            `json:"type" enum:"local,stdio" doc:"local, or its alias stdio"`
 		Command     commandLine       `json:"command"`
 		Args        []string          `json:"args,omitempty"`
 		Env         map[string]string `json:"env,omitempty"`
-		Environment map[string]string `json:"environment,omitempty" deprecated:"true" doc:"Another spelling of env"`
+		Environment map[string]string `json:"environment,omitempty" deprecated:"true" doc:"Alias of env"`
 		Enabled     bool              `json:"enabled,omitempty"`
-		TimeoutMS   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Kept, without effect: ACP has no word for it, so that agents use their own limits"`
-		Timeout     int64             `json:"timeout,omitempty" minimum:"0" deprecated:"true" doc:"Another spelling of timeoutMs"`
+		TimeoutMS   int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Stored without effect: ACP has no such option, so agents use their own limits"`
+		Timeout     int64             `json:"timeout,omitempty" minimum:"0" deprecated:"true" doc:"Alias of timeoutMs"`
 		Cwd         string            `json:"cwd,omitempty"`
 	}
 	mcpRemote struct {
-		Type              string            `json:"type" enum:"remote,http" doc:"remote; http is another spelling"`
+		Type              string            `json:"type" enum:"remote,http" doc:"remote, or its alias http"`
 		URL               string            `json:"url"`
 		Headers           map[string]string `json:"headers,omitempty"`
-		BearerTokenEnvVar string            `json:"bearerTokenEnvVar,omitempty" doc:"Environment variable that holds the bearer token"`
-		EnvHeaders        map[string]string `json:"envHeaders,omitempty" doc:"Headers whose values are in environment variables"`
-		EnvHTTPHeaders    map[string]string `json:"envHttpHeaders,omitempty" deprecated:"true" doc:"Another spelling of envHeaders"`
+		BearerTokenEnvVar string            `json:"bearerTokenEnvVar,omitempty" doc:"Environment variable with the bearer token"`
+		EnvHeaders        map[string]string `json:"envHeaders,omitempty" doc:"Headers with the names of the environment variables that hold their values"`
+		EnvHTTPHeaders    map[string]string `json:"envHttpHeaders,omitempty" deprecated:"true" doc:"Alias of envHeaders"`
 		OAuth             oauth             `json:"oauth,omitzero"`
 		Enabled           bool              `json:"enabled,omitempty"`
-		TimeoutMS         int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Kept, without effect: ACP has no word for it, so that agents use their own limits"`
-		Timeout           int64             `json:"timeout,omitempty" minimum:"0" deprecated:"true" doc:"Another spelling of timeoutMs"`
+		TimeoutMS         int64             `json:"timeoutMs,omitempty" minimum:"0" doc:"Stored without effect: ACP has no such option, so agents use their own limits"`
+		Timeout           int64             `json:"timeout,omitempty" minimum:"0" deprecated:"true" doc:"Alias of timeoutMs"`
 		Transport         string            `json:"transport,omitempty" enum:"http,sse"`
 	}
 	skillSource struct {
-		Type    string   `json:"type" doc:"github, local, git, or what else the agent knows"`
-		Source  string   `json:"source" doc:"Where it is: owner/repository, a path, a URL"`
-		Skills  []string `json:"skills,omitempty" doc:"Which of it; all when left out"`
+		Type    string   `json:"type" doc:"github, local, git, or another type that the agent supports"`
+		Source  string   `json:"source" doc:"Location: owner/repository, a path, or a URL"`
+		Skills  []string `json:"skills,omitempty" doc:"Names of the skills to use; defaults to all"`
 		Ref     string   `json:"ref,omitempty"`
 		Subpath string   `json:"subpath,omitempty"`
 	}

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/desktop/secrets"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -20,17 +25,38 @@ const ClipboardFactor = 16
 
 // Config configures the routes of desktops.
 type Config struct {
-	Fleet  *fleet.Fleet
+	Fleet *fleet.Fleet
+
+	// MaxDesktops is the largest number of desktops, and MaxViewers the largest number of
+	// viewers of each. Zero: the default of package webrtc.
+	MaxDesktops, MaxViewers int
+
 	Tokens *grants.Store
 
 	// Desktop is what all desktops have in common.
 	Desktop desktop.Config
+
+	// OnFrame is called for each frame of a live view; see webrtc.Config.
+	OnFrame func(age time.Duration)
+
+	// Draining reports whether the server is about to close and starts no desktop.
+	Draining func() bool
+
+	// Secrets holds the secrets that clients use by name.
+	Secrets *secrets.Store
+
+	// UploadDirs are the directories from which the browsers of agents may upload, in addition to the
+	// desktop's home.
+	UploadDirs []string
 
 	// MaxBodyBytes bounds bodies, except bodies for the clipboard.
 	MaxBodyBytes int64
 
 	// Version is the version that MCP clients get.
 	Version string
+
+	// Tracer makes the spans of calls of tools. Nil: there are none.
+	Tracer trace.Tracer
 
 	// AgentURL is where agents reach the server, and AgentRelay the command line that
 	// relays for agents without HTTP.
@@ -49,9 +75,10 @@ type Config struct {
 // Area is the area of desktops.
 type Area struct {
 	rest.Group
-	cfg   Config
-	fleet *fleet.Fleet
-	mcp   mcpServers
+	cfg      Config
+	fleet    *fleet.Fleet
+	mcp      mcpServers
+	activity trackers
 
 	// eventStreams has an element for each event stream with a token of a scope other than
 	// admin.
@@ -71,15 +98,19 @@ func Register(api *rest.API, cfg Config) *Area {
 	} {
 		register()
 	}
+	registerAdapters(a)
+	registerActions(a)
+	registerElements(a)
 	return a
 }
 
-// Start starts a desktop with the default options, unless it runs, and returns it. The
+// Start starts a desktop with the default options, unless it runs, and returns it. After it was
+// stopped because it was idle, the next request that uses it starts it again. The
 // error is a *rest.Problem, or the error of ctx.
 func (a *Area) Start(ctx context.Context, id string) (fleet.Desktop, error) {
 	inst, err := a.fleet.Find(id)
 	if err == nil {
-		err = inst.Start(ctx, (&startOptions{}).options(a.cfg.Desktop))
+		err = inst.Start(ctx, (&startOptions{RestartAfterIdle: new(true)}).options(a.cfg))
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -145,7 +176,7 @@ type (
 	}
 )
 
-// add adds a route of a desktop twice: of main, and of any.
+// add adds a route of a desktop twice: for main, and for any desktop by its id.
 func add[I, O any](a *Area, r rest.Route, handle func(context.Context, *I) (*O, error)) {
 	if r.Scope == grants.ScopeAdmin && !r.Admin {
 		if r.Scope = grants.ScopeControl; r.Method == http.MethodGet {
@@ -165,6 +196,12 @@ func add[I, O any](a *Area, r rest.Route, handle func(context.Context, *I) (*O, 
 // act adds a route of a running desktop.
 func act[I, O any](a *Area, r rest.Route, handle func(context.Context, *I) (*O, error)) {
 	r.UntilGone = true
+	if r.Enter == nil {
+		r.Enter = a.enterUse()
+	}
+	if r.Method == http.MethodPost && r.Tag != controlTag {
+		r.Parameters = []*huma.Param{controlWait()}
+	}
 	add(a, r.WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout), handle)
 }
 
@@ -197,6 +234,36 @@ const (
 // only the number of its keys or characters.
 const typingHeader = "Deskhand-Typing"
 
+// Enter returns the Enter of the routes of desktops in other areas.
+func Enter(a *Area) func(huma.Context, func(huma.Context)) { return a.enterUse() }
+
+// enterUse is like enter for requests that use the desktop: it is not idle, and starts again if
+// its start asked for that.
+func (a *Area) enterUse() func(huma.Context, func(huma.Context)) {
+	enter := a.enter(a.fleet.Find)
+	return func(ctx huma.Context, next func(huma.Context)) {
+		enter(ctx, func(ctx huma.Context) {
+			inst, err := use(ctx.Context(), a.fleet, cmp.Or(ctx.Param("desktop"), fleet.Main))
+			if err != nil {
+				a.Write(rest.RequestOf(ctx).Fiber, a.ProblemOf(err, runtimeFailed))
+				return
+			}
+			next(ctx)
+			inst.Use()
+		})
+	}
+}
+
+// use finds a desktop for a request that uses it.
+func use(ctx context.Context, all *fleet.Fleet, id string) (*fleet.Instance, error) {
+	inst, err := all.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	inst.Use()
+	return inst, inst.Resume(ctx)
+}
+
 // enter returns the Enter of a desktop's routes. find finds the desktop. The context
 // gets the actor.
 func (a *Area) enter(find func(string) (*fleet.Instance, error)) func(huma.Context, func(huma.Context)) {
@@ -210,6 +277,10 @@ func (a *Area) enter(find func(string) (*fleet.Instance, error)) func(huma.Conte
 		acting := desktop.WithActor(ctx.Context(), actor)
 		if ctx.Header(typingHeader) != "" {
 			acting = desktop.WithPerson(acting)
+		}
+		if acting, err = withControlWait(acting, r); err != nil {
+			a.Write(r.Fiber, a.ProblemOf(err, rest.Internal))
+			return
 		}
 		next(huma.WithContext(ctx, acting))
 	}
@@ -226,6 +297,9 @@ func (a *Area) actor(r *rest.Request, id string, find func(string) (*fleet.Insta
 	if err != nil {
 		return actor, err
 	}
+	if a.cfg.Tracer != nil {
+		trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("deskhand.desktop", id))
+	}
 	name := r.Fiber.Get(actorHeader)
 	if name != "" && !grants.ActorName().MatchString(name) {
 		return actor, rest.InvalidRequest.Problem("invalid request: " + actorHeader +
@@ -239,6 +313,36 @@ func (a *Area) actor(r *rest.Request, id string, find func(string) (*fleet.Insta
 		}
 	}
 	return r.Grant.Actor(name), nil
+}
+
+// controlWaitName is the query parameter with the time for which an action waits for the end
+// of another actor's control, and mostControlWait its bound in milliseconds.
+const (
+	controlWaitName = "waitControlMs"
+	mostControlWait = 600_000
+)
+
+// controlWait describes the parameter.
+func controlWait() *huma.Param {
+	least, most := 0.0, float64(mostControlWait)
+	return &huma.Param{
+		Name: controlWaitName, In: "query",
+		Description: "Milliseconds to wait for the end of another actor's control before the action is refused with control_held",
+		Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: &least, Maximum: &most},
+	}
+}
+
+// withControlWait returns a context whose inputs wait for control as a request says.
+func withControlWait(ctx context.Context, r *rest.Request) (context.Context, error) {
+	text := r.Fiber.Query(controlWaitName)
+	if text == "" {
+		return ctx, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n > mostControlWait {
+		return ctx, invalidArgument(controlWaitName, fmt.Sprintf("%s must be between 0 and %d", controlWaitName, mostControlWait))
+	}
+	return desktop.WithControlWait(ctx, rest.Milliseconds(n)), nil
 }
 
 // argument is a check of an argument.

@@ -23,24 +23,24 @@ import (
 
 type clipboardQuery struct {
 	Desktop   string `path:"desktop" default:"main"`
-	Selection string `query:"selection" enum:"clipboard,primary" default:"clipboard" doc:"primary is what was marked last"`
-	Format    string `query:"format" enum:"text,png" default:"text" doc:"png answers with the image itself"`
+	Selection string `query:"selection" enum:"clipboard,primary" default:"clipboard" doc:"primary is the latest selected text"`
+	Format    string `query:"format" enum:"text,png" default:"text" doc:"With png, the response is the image"`
 }
 
 type clipboardText struct {
-	Text      string `json:"text" doc:"Empty when the selection holds no text"`
+	Text      string `json:"text" doc:"Empty if the selection holds no text"`
 	Selection string `json:"selection"`
 }
 
 type clipboardBody struct {
 	Text      string  `json:"text"`
-	Selection *string `json:"selection,omitempty" enum:"clipboard,primary,both" doc:"clipboard when left out"`
+	Selection *string `json:"selection,omitempty" enum:"clipboard,primary,both" doc:"Defaults to clipboard"`
 }
 
 // clipboardInput has its body raw: it may be JSON or an image.
 type clipboardInput struct {
 	Desktop   string `path:"desktop" default:"main"`
-	Selection string `query:"selection" enum:"clipboard,primary,both" default:"clipboard" doc:"Of an image; text has it in its body"`
+	Selection string `query:"selection" enum:"clipboard,primary,both" default:"clipboard" doc:"Selection for an image; text has it in its body"`
 	RawBody   []byte
 }
 
@@ -49,11 +49,11 @@ func (a *Area) registerClipboard() {
 	text := schemas.Schema(reflect.TypeFor[clipboardText](), true, "ClipboardText")
 	body := schemas.Schema(reflect.TypeFor[clipboardBody](), true, "ClipboardBody")
 	r := rest.Route{Tag: "Clipboard", Other: inputFailed, Scope: grants.ScopeControl, Errors: []int{http.StatusBadGateway}}
-	read := r.Get("readClipboard", "/clipboard", "Read what was copied").WithErrors(http.StatusNotAcceptable)
+	read := r.Get("readClipboard", "/clipboard", "Get the clipboard").WithErrors(http.StatusNotAcceptable)
 	read.Content, read.Large = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: text}, desktop.TypePNG: rest.Binary()}, true
 	act(a, read, a.readClipboard)
-	write := r.Post("writeClipboard", "/clipboard", "Put a text, or a PNG image, on the clipboard").
-		WithAbout("The body may be 16 times as large as the bodies of other calls: 32 MiB, unless the server is configured otherwise.")
+	write := r.Post("writeClipboard", "/clipboard", "Set the clipboard to a text or a PNG image").
+		WithAbout("The body may be 16 times as large as for other calls: 32 MiB by default.")
 	write.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationJSON: {Schema: body}, desktop.TypePNG: rest.Binary(),
 	}}

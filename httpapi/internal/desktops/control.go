@@ -18,8 +18,8 @@ type controller interface {
 }
 
 type controlBody struct {
-	Holder *actorBody `json:"holder,omitempty" doc:"Left out if no actor has control"`
-	Taken  bool       `json:"taken" doc:"The input of all others is refused"`
+	Holder *actorBody `json:"holder,omitempty" doc:"Omitted if no actor is in control"`
+	Taken  bool       `json:"taken" doc:"Whether input of all other actors is refused"`
 	Since  *time.Time `json:"since,omitempty"`
 }
 
@@ -30,19 +30,19 @@ type actorBody struct {
 }
 
 type takeBody struct {
-	Force  bool `json:"force,omitempty" doc:"Take control even if another client has taken it"`
-	Shared bool `json:"shared,omitempty" doc:"Keep out other viewers only; API callers and agents may go on"`
+	Force  bool `json:"force,omitempty" doc:"Take control even if another client is in control"`
+	Shared bool `json:"shared,omitempty" doc:"Refuse only the input of other viewers, and accept input of API callers and agents"`
 }
 
 // presenceBody lists the viewers, agents and API callers of a desktop.
 type presenceBody struct {
-	Present []presentBody `json:"present" nullable:"false" doc:"Viewers, agents whose process runs with this desktop, the holder of control, and API callers and agents that sent input in the last five minutes"`
+	Present []presentBody `json:"present" nullable:"false" doc:"Viewers, agents with a running process that uses this desktop, the actor in control, and API callers and agents that sent input in the last five minutes"`
 }
 
 type presentBody struct {
 	actorBody
-	Control bool       `json:"control" doc:"It has control"`
-	SeenAt  *time.Time `json:"seenAt,omitempty" doc:"When an API caller or agent last sent input"`
+	Control bool       `json:"control" doc:"Whether it is in control"`
+	SeenAt  *time.Time `json:"seenAt,omitempty" doc:"Time of the last input of an API caller or agent"`
 }
 
 func actorOf(a desktop.Actor) actorBody { return actorBody{a.Kind, a.Name, a.ID} }
@@ -56,19 +56,21 @@ func controlOf(c desktop.Control) controlBody {
 	return out
 }
 
-const aboutControl = "Callers are told apart by the name in their header Deskhand-Actor; those without one are all the same. "
+const controlTag = "Control"
+
+const aboutControl = "The header Deskhand-Actor names the caller; callers without the header are the same actor. "
 
 func (a *Area) registerControl() {
-	r := rest.Route{Tag: "Control", Other: runtimeFailed}
+	r := rest.Route{Tag: controlTag, Other: runtimeFailed}
 	add(a, r.Get("getPresence", "/presence", "List the viewers, agents and API callers of the desktop").
-		WithAbout("The list has viewers, agents and API callers. The answer does not wait for the desktop."), a.presence)
-	act(a, r.Get("getControl", "/control", "Tell who has control of the desktop").
-		WithAbout("Control that was granted, as viewers get it, keeps other viewers out; control that was taken keeps all others out."),
+		WithAbout("The response does not wait for the desktop."), a.presence)
+	act(a, r.Get("getControl", "/control", "Get the actor in control of the desktop").
+		WithAbout("While a viewer has the control that it requested, the input of other viewers is refused. While control is taken, the input of all other actors is refused."),
 		func(_ context.Context, in *target) (*rest.Output[controlBody], error) {
 			return a.control(in.Desktop, func(controller) error { return nil })
 		})
 	act(a, r.Post("takeControl", "/control/take", "Take control of the desktop").
-		WithAbout(aboutControl+"Until it is released, or a minute passes without input, all others' input is refused with 409 control_held."),
+		WithAbout(aboutControl+"The input of all other actors is refused with 409 control_held until control is released, or a minute passes without input."),
 		func(ctx context.Context, in *input[takeBody]) (*rest.Output[controlBody], error) {
 			return a.control(in.Desktop, func(c controller) error {
 				if in.Body.Shared {
@@ -77,7 +79,7 @@ func (a *Area) registerControl() {
 				return c.TakeControl(ctx, desktop.ActorFrom(ctx), in.Body.Force)
 			})
 		})
-	act(a, r.Post("releaseControl", "/control/release", "Give control back").WithAbout(aboutControl+"Without having it, this does nothing."),
+	act(a, r.Post("releaseControl", "/control/release", "Release control").WithAbout(aboutControl+"Does nothing if the caller is not in control."),
 		func(ctx context.Context, in *target) (*rest.Output[controlBody], error) {
 			return a.control(in.Desktop, func(c controller) error { return c.ReleaseControl(ctx, desktop.ActorFrom(ctx)) })
 		})

@@ -16,10 +16,10 @@ type resolution struct {
 }
 
 type displayInfo struct {
-	Display    string     `json:"display" doc:"As in the DISPLAY variable" example:":99"`
+	Display    string     `json:"display" doc:"Value for the DISPLAY variable" example:":99"`
 	Resolution resolution `json:"resolution"`
-	XAuthority string     `json:"xauthority,omitempty" doc:"The X authority file, as in the XAUTHORITY variable"`
-	Home       string     `json:"home,omitempty" doc:"HOME of the desktop's programs"`
+	XAuthority string     `json:"xauthority,omitempty" doc:"Value for the XAUTHORITY variable"`
+	Home       string     `json:"home,omitempty" doc:"Value for the HOME variable"`
 }
 
 type resizeBody struct {
@@ -35,7 +35,7 @@ func displayOf(st desktop.Status) displayInfo {
 
 func (a *Area) registerDisplay() {
 	r := rest.Route{Tag: "Display", Other: runtimeFailed}
-	act(a, r.Get("getDisplayInfo", "/display/info", "Tell what programs outside need to reach the display"),
+	act(a, r.Get("getDisplayInfo", "/display/info", "Get the environment variables for X clients"),
 		func(_ context.Context, in *target) (*rest.Output[displayInfo], error) {
 			d, err := running[fleet.Desktop](a, in.Desktop)
 			if err != nil {
@@ -47,7 +47,7 @@ func (a *Area) registerDisplay() {
 			}
 			return rest.Reply(displayOf(st), nil)
 		})
-	act(a, r.Post("resizeDesktop", "/resize", "Give the screen another size"),
+	act(a, r.Post("resizeDesktop", "/resize", "Resize the screen"),
 		func(ctx context.Context, in *input[resizeBody]) (*rest.Output[displayInfo], error) {
 			size, bad := sizeOf(in.Body.Width, in.Body.Height)
 			d, err := running[interface {

@@ -2,9 +2,11 @@ package desktops
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -18,15 +20,15 @@ import (
 
 type eventsInput struct {
 	Desktop     string `path:"desktop" default:"main"`
-	Types       string `query:"types" pattern:"^[a-z_]+(,[a-z_]+)*$" doc:"Only events of these types, as in control,recording; all when left out"`
-	Holder      string `query:"holder" maxLength:"64" doc:"An actor, named as in the header Deskhand-Actor, whose control is released when this stream ends"`
-	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"Number of the last event seen: the ones after it come first"`
+	Types       string `query:"types" pattern:"^[a-z_]+(,[a-z_]+)*$" doc:"Types of events, separated by commas, such as control,recording; defaults to all"`
+	Holder      string `query:"holder" maxLength:"64" doc:"Name, as in the header Deskhand-Actor, of an actor that loses control when this stream ends"`
+	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"Number of the last event that the client received; the stream starts after it"`
 }
 
 func (a *Area) registerEvents() {
 	r := rest.Route{Tag: "Events", Query: true, Other: runtimeFailed}
-	r.Content = rest.EventContent()
-	act(a, r.Get("followEvents", "/events", "Follow what happens on the desktop").WithAbout(aboutEvents), a.followEvents)
+	r.Content, r.Enter = rest.EventContent(), a.enter(a.fleet.Find) // a stream does not keep a desktop that is idle
+	act(a, r.Get("followEvents", "/events", "Stream the events of the desktop").WithAbout(aboutEvents), a.followEvents)
 }
 
 func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsOutput, error) {
@@ -51,10 +53,11 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 	r := rest.RequestIn(ctx)
 	return rest.AnswerFeed(a.API, rest.Feed[streamEvent]{
 		Open: func() *rest.Problem {
-			var ok bool
-			if leave, ok = a.enterEvents(r); !ok {
-				return rest.Unavailable.Problem("too many event streams are open; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+			end, bad := a.enterEvents(r)
+			if bad != nil {
+				return bad
 			}
+			leave = end
 			feed = newEventFeed(d.Subscribe(after), inst, in.Types, r.Grant)
 			return nil
 		},
@@ -82,24 +85,26 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 // admin. Each action is sent to each of them.
 const maxEventStreams = 128
 
-// enterEvents counts an event stream until leave is called. ok is false if there are too many.
-func (a *Area) enterEvents(r *rest.Request) (leave func(), ok bool) {
+// enterEvents counts an event stream until leave is called. The problem is nil unless there are
+// too many.
+func (a *Area) enterEvents(r *rest.Request) (leave func(), bad *rest.Problem) {
 	if !r.Limited() {
-		return func() {}, true
+		return func() {}, nil
 	}
+	bad = rest.Unavailable.Problem("too many event streams are open; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
 	own := r.Grant.Streams()
 	select {
 	case own <- struct{}{}:
 	default:
-		return nil, false
+		return nil, bad
 	}
 	select {
 	case a.eventStreams <- struct{}{}:
 	default:
 		<-own
-		return nil, false
+		return nil, bad
 	}
-	return func() { <-a.eventStreams; <-own }, true
+	return func() { <-a.eventStreams; <-own }, nil
 }
 
 // release releases the control of a caller that has disconnected.
@@ -114,11 +119,11 @@ func (a *Area) release(c controller, caller desktop.Actor) {
 // partingTime bounds the release of a caller's keys.
 const partingTime = 5 * time.Second
 
-const aboutEvents = `A stream of server-sent events: the event's name is its type, its id counts from 1, its data is JSON. It ends
-with the desktop. What a person typed is told as a number of characters, once the person pauses; a token of a scope other than
-admin is told nothing that happened before it was made. An event named gap tells how many were missed. One named recording tells what a recording is like whenever
-that changes, with the status deleted once it is gone; it has no id and is not repeated: list the recordings after connecting again. A recording that began
-before the token was made is told while it goes on, and then as deleted.`
+const aboutEvents = `A stream of server-sent events. The name of an event is its type, ids start at 1, and the data is JSON.
+The stream ends with the desktop. Text that a person types is reported as a number of characters, after the person pauses. An event named gap has the number of events that were
+dropped because the client was too slow or connected too late. An event named recording describes a recording after each change, with the status deleted after its deletion. It has no id
+and is not replayed: list the recordings after reconnecting. A token of the scope view, control or agent gets events from its creation on. Of recordings that began
+before that, it gets the changes while they run, and the status deleted when they end.`
 
 // recordingEventType is the type of events about recordings.
 const recordingEventType = "recording"
@@ -214,4 +219,66 @@ func (f *eventFeed) run(events <-chan desktop.Event, recordings *fleet.Recording
 func (f *eventFeed) close() {
 	close(f.stop)
 	<-f.done
+}
+
+// EnterStream counts an event stream of a request until leave is called. The problem is nil
+// if there is a place for it.
+func EnterStream(a *Area, r *rest.Request) (leave func(), bad *rest.Problem) { return a.enterEvents(r) }
+
+// shows reports whether a token is good for a desktop.
+func shows(g *grants.Grant, id string) bool { return g == nil || g.Desktop == "" || g.Desktop == id }
+
+// subscribe returns the events of a running desktop after the one with that number, as
+// desktop.Desktop.Subscribe does. It returns nil for a kind of desktop without events.
+func subscribe(d fleet.Desktop, after uint64) *desktop.Subscription {
+	if s, ok := d.(interface {
+		Subscribe(after uint64) *desktop.Subscription
+	}); ok {
+		return s.Subscribe(after)
+	}
+	return nil
+}
+
+// ReleaseControl ends the control that an actor has of the desktops that its token shows.
+func ReleaseControl(a *Area, g *grants.Grant, holder string) {
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, inst := range a.fleet.List() {
+		d, err := inst.Desktop()
+		c, ok := d.(controller)
+		if err != nil || !ok || !shows(g, inst.ID()) {
+			continue
+		}
+		all.Go(func() {
+			if err := c.ReleaseControl(ctx, g.Actor(holder)); err != nil && !errors.Is(err, desktop.ErrClosed) {
+				a.cfg.Logger.Debug("release control of a caller that has disconnected", "desktop", inst.ID(), "error", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// recordingFeed has the changes of a desktop's recordings that a token shows. It is for one
+// goroutine, and must be closed.
+type recordingFeed struct {
+	*fleet.RecordingSubscription
+	desktop string
+	filter  *recordingFilter
+}
+
+// followRecordings returns a feed of later changes.
+func followRecordings(inst *fleet.Instance, g *grants.Grant) *recordingFeed {
+	changes := inst.SubscribeRecordings()
+	return &recordingFeed{changes, inst.ID(), newRecordingFilter(g, inst.ActiveRecordings())}
+}
+
+// events returns the events since the last call, for JSON.
+func (f *recordingFeed) events() (all []any) {
+	for _, change := range f.Take() {
+		if e := f.filter.filter(eventOfRecording(f.desktop, change)); e != nil {
+			all = append(all, e)
+		}
+	}
+	return all
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // A token shows nothing that happened before it was made: a shared link shows the
-// desktop from then on, not its past. The server's own token and tokens of scope
-// admin show everything.
+// desktop from then on, not its past. The server's own token and tokens of the scopes
+// supervise and admin show everything.
 
 // recordingView is how much of a recording a token shows.
 type recordingView int
@@ -24,7 +24,7 @@ const (
 // been set back.
 func viewOf(g *grants.Grant, info recording.Info) recordingView {
 	switch {
-	case g == nil, g.Scope == grants.ScopeAdmin, info.ID > g.NewestRecording:
+	case g.Supervises(), info.ID > g.NewestRecording:
 		return recordingShown
 	case info.Status == recording.StatusRecording:
 		return recordingListed

@@ -3,35 +3,43 @@ package desktops
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/webrtc"
 )
 
-// startOptions are the members of a start request. All may be left out.
+// startOptions are the members of a start request. All are optional.
 type startOptions struct {
-	Width      *uint32 `json:"width,omitempty" doc:"Pixels; 1440 when left out"`
-	Height     *uint32 `json:"height,omitempty" doc:"Pixels; 900 when left out"`
-	MaxWidth   *uint32 `json:"maxWidth,omitempty" doc:"The widest that resize may make it; 3840 when left out"`
-	MaxHeight  *uint32 `json:"maxHeight,omitempty" doc:"The highest that resize may make it; 2160 when left out"`
-	DPI        *uint32 `json:"dpi,omitempty" doc:"Dots per inch; 96 when left out"`
-	DisplayNum *int32  `json:"displayNum,omitempty" doc:"X display number to try first; the first free one from there is taken. 99 when left out"`
-	StateDir   *string `json:"stateDir,omitempty" doc:"Directory for the desktop's files, its home included"`
+	Width      *uint32 `json:"width,omitempty" doc:"Width in pixels; defaults to 1440"`
+	Height     *uint32 `json:"height,omitempty" doc:"Height in pixels; defaults to 900"`
+	MaxWidth   *uint32 `json:"maxWidth,omitempty" doc:"Maximum width for resize; defaults to 3840"`
+	MaxHeight  *uint32 `json:"maxHeight,omitempty" doc:"Maximum height for resize; defaults to 2160"`
+	DPI        *uint32 `json:"dpi,omitempty" doc:"Dots per inch; defaults to 96"`
+	DisplayNum *int32  `json:"displayNum,omitempty" doc:"First X display number to try; the first free one from there is used. Defaults to 99"`
+	StateDir   *string `json:"stateDir,omitempty" doc:"Directory for the desktop's files, including its home directory"`
 
-	RecordingFPS     *uint32 `json:"recordingFps,omitempty" doc:"Frames per second of recordings, 1 to 60; 30 when left out"`
-	StreamVideoCodec *string `json:"streamVideoCodec,omitempty" doc:"vp8, vp9 or h264; vp8 when left out"`
-	StreamAudioCodec *string `json:"streamAudioCodec,omitempty" doc:"opus or g722; opus when left out"`
-	StreamFrameRate  *uint32 `json:"streamFrameRate,omitempty" doc:"Frames per second of the live view, 1 to 60; 30 when left out"`
-	WebRTCPortRange  *string `json:"webrtcPortRange,omitempty" doc:"UDP ports for the live view, as LOW-HIGH; 59050-59070 when left out"`
+	Elements *bool `json:"elements,omitempty" doc:"Start the accessibility bus, and have programs offer their elements (/elements) from their start; needs at-spi2-core"`
+
+	RestartAfterIdle *bool `json:"restartAfterIdle,omitempty" doc:"After the server has stopped the desktop because it was idle, the next request that uses it starts it again with these options"`
+
+	RecordingFPS     *uint32 `json:"recordingFps,omitempty" doc:"Frames per second of recordings, 1 to 60; defaults to 30"`
+	StreamVideoCodec *string `json:"streamVideoCodec,omitempty" doc:"vp8, vp9 or h264; defaults to vp8"`
+	StreamAudioCodec *string `json:"streamAudioCodec,omitempty" doc:"opus or g722; defaults to opus"`
+	StreamFrameRate  *uint32 `json:"streamFrameRate,omitempty" doc:"Frames per second of the live view, 1 to 60; defaults to 30"`
+	WebRTCPortRange  *string `json:"webrtcPortRange,omitempty" doc:"UDP ports for the live view, as LOW-HIGH; defaults to 59050-59070"`
 }
 
 // firstDisplay is where the search for a display number begins.
@@ -62,6 +70,15 @@ func (o *startOptions) check() error {
 	})
 }
 
+// allowedFor refuses options that a token does not allow: with the directory of the state, the
+// holder would choose where the server writes.
+func (o *startOptions) allowedFor(g *grants.Grant) error {
+	if o.StateDir == nil || g == nil || g.Scope == grants.ScopeAdmin {
+		return nil
+	}
+	return rest.PermissionDenied.Problem(fmt.Sprintf("permission denied: this token has the scope %s, and stateDir needs admin", g.Scope)).With("field", "stateDir")
+}
+
 // portRange parses LOW-HIGH.
 func portRange(text string) (low, high uint16, ok bool) {
 	first, last, ok := strings.Cut(text, "-")
@@ -70,17 +87,16 @@ func portRange(text string) (low, high uint16, ok bool) {
 	return uint16(from), uint16(to), ok && err1 == nil && err2 == nil && from >= 1 && from <= to
 }
 
-// options returns the start that a request asks for. base is what all desktops have in
-// common.
-func (o *startOptions) options(base desktop.Config) fleet.StartOptions {
+// options returns the start that a request asks for.
+func (o *startOptions) options(cfg Config) fleet.StartOptions {
 	number := func(p *uint32) int { return int(rest.Value(p)) }
 	out := fleet.StartOptions{
-		Desktop: base,
+		Desktop: cfg.Desktop,
 		Stream: webrtc.Config{
 			FrameRate: number(o.StreamFrameRate), Codec: webrtc.Codec(rest.Value(o.StreamVideoCodec)),
-			AudioCodec: webrtc.AudioCodec(rest.Value(o.StreamAudioCodec)),
+			AudioCodec: webrtc.AudioCodec(rest.Value(o.StreamAudioCodec)), MaxViewers: cfg.MaxViewers, OnFrame: cfg.OnFrame,
 		},
-		RecordingFrameRate: number(o.RecordingFPS),
+		RecordingFrameRate: number(o.RecordingFPS), Elements: rest.Value(o.Elements), RestartAfterIdle: rest.Value(o.RestartAfterIdle),
 	}
 	d := &out.Desktop
 	d.Size = desktop.Size{Width: number(o.Width), Height: number(o.Height)}
@@ -108,31 +124,33 @@ type desktopProcess struct {
 }
 
 type desktopSound struct {
-	Available bool   `json:"available" doc:"Programs on it can play something, and viewers and recordings get it"`
-	Running   bool   `json:"running" doc:"A program has played something"`
-	Problem   string `json:"problem,omitempty" doc:"Why there is none, or what failed last"`
+	Available bool   `json:"available" doc:"Whether viewers and recordings get the sound of programs"`
+	Running   bool   `json:"running" doc:"Whether a program has played sound"`
+	Problem   string `json:"problem,omitempty" doc:"Why sound is unavailable, or the last failure"`
 }
 
 type desktopStatus struct {
 	ID                  string           `json:"id" doc:"The desktop's id"`
 	State               string           `json:"state" enum:"inactive,install_required,starting,active,stopping,failed"`
-	Display             string           `json:"display,omitempty" doc:"As in the DISPLAY variable" example:":99"`
+	Display             string           `json:"display,omitempty" doc:"Value for the DISPLAY variable" example:":99"`
 	Resolution          *resolution      `json:"resolution,omitempty"`
+	Idle                bool             `json:"idle,omitempty" doc:"Whether the server has stopped it because it was idle"`
 	StartedAt           string           `json:"startedAt,omitempty" format:"date-time"`
 	LastError           *desktopError    `json:"lastError,omitempty"`
-	MissingDependencies []string         `json:"missingDependencies" nullable:"false" doc:"Programs that have to be installed first"`
-	InstallCommand      string           `json:"installCommand,omitempty" doc:"What installs them"`
+	MissingDependencies []string         `json:"missingDependencies" nullable:"false" doc:"Required programs that are not installed"`
+	InstallCommand      string           `json:"installCommand,omitempty" doc:"Command that installs the missing programs"`
 	Processes           []desktopProcess `json:"processes" nullable:"false" doc:"The programs that make up the desktop"`
 	RuntimeLogPath      string           `json:"runtimeLogPath,omitempty"`
-	Sound               *desktopSound    `json:"sound,omitempty" doc:"While it runs"`
-	Host                bool             `json:"host,omitempty" doc:"It is the host's own desktop, in front of which a user may sit"`
-	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"While it is active and has any"`
-	Programs            int              `json:"programs,omitempty" doc:"How many programs are open, as far as they were launched here or have a window"`
+	Sound               *desktopSound    `json:"sound,omitempty" doc:"Only while it runs"`
+	Host                bool             `json:"host,omitempty" doc:"Whether this is the desktop of the host, at which a user may sit"`
+	Windows             []windowInfo     `json:"windows,omitempty" nullable:"false" doc:"Open windows; only while the desktop is active"`
+	Programs            int              `json:"programs,omitempty" doc:"Number of open programs that were launched through this server or have a window"`
 }
 
 type desktopList struct {
 	Desktops []desktopStatus `json:"desktops" nullable:"false"`
-	Recorded []string        `json:"recorded,omitempty" nullable:"false" doc:"Ids of desktops that there are no more, as after a restart, whose recordings are there still"`
+	Limit    int             `json:"limit" doc:"Largest number of desktops, including main and stopped ones"`
+	Recorded []string        `json:"recorded,omitempty" nullable:"false" doc:"Ids of desktops that no longer exist but have recordings"`
 }
 
 type createOutput struct {
@@ -146,20 +164,21 @@ func (a *Area) registerLifecycle() {
 	status := func(ctx context.Context, in *target) (*rest.Output[desktopStatus], error) {
 		return a.status(ctx, in.Desktop, nothing)
 	}
-	add(a, r.Get("getDesktopStatus", "/status", "Tell how the desktop is").WithAbout("Never waits for the desktop."), status)
+	add(a, r.Get("getDesktopStatus", "/status", "Get the status of the desktop").WithAbout("The response does not wait for the desktop."), status)
+	r.Scope = grants.ScopeSupervise
 	list := r.Get("listDesktops", "/v1/desktops", "List the desktops")
 	rest.Add(a.Group, list, func(ctx context.Context, _ *struct{}) (*rest.Output[desktopList], error) {
-		out := desktopList{Desktops: []desktopStatus{}, Recorded: a.fleet.Recorded()}
+		out := desktopList{Desktops: []desktopStatus{}, Limit: a.cfg.MaxDesktops, Recorded: a.fleet.Recorded()}
 		for _, inst := range a.fleet.List() {
 			out.Desktops = append(out.Desktops, describe(ctx, inst))
 		}
 		return rest.Reply(out, nil)
 	})
-	a.registerStarts(r)
+	registerStarts(a, r)
 	r.Enter, r.Errors = a.enter(a.fleet.Find), []int{http.StatusNotFound}
-	rest.Add(a.Group, r.Get("getDesktop", anyPath, "Tell how a desktop is"), status)
-	remove := r.Delete("deleteDesktop", anyPath, "End a desktop and forget it").WithErrors(http.StatusGatewayTimeout).
-		WithAbout("main is only stopped. The files of a desktop stay, unless the server chose its id.")
+	rest.Add(a.Group, r.Get("getDesktop", anyPath, "Get a desktop"), status)
+	remove := r.Delete("deleteDesktop", anyPath, "Delete a desktop").WithErrors(http.StatusGatewayTimeout).
+		WithAbout("The desktop main is only stopped. The files of a desktop are kept, unless the server generated its id.")
 	rest.Add(a.Group, remove, func(ctx context.Context, in *target) (*struct{}, error) {
 		inst, err := a.fleet.Find(in.Desktop)
 		if err != nil {
@@ -170,45 +189,53 @@ func (a *Area) registerLifecycle() {
 }
 
 // registerStarts adds the routes that start and stop desktops.
-func (a *Area) registerStarts(r rest.Route) {
+func registerStarts(a *Area, r rest.Route) {
 	r.Admin, r.Other = true, runtimeFailed
 	r.Errors = []int{http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	start := r.Post("startDesktop", "/start", "Start the desktop").WithAbout("Does nothing when it runs already.").WithErrors(http.StatusNotImplemented)
+	start := r.Post("startDesktop", "/start", "Start the desktop").WithAbout("Does nothing if the desktop is running.").WithErrors(http.StatusNotImplemented)
 	add(a, start, func(ctx context.Context, in *input[startOptions]) (*rest.Output[desktopStatus], error) {
 		return a.status(ctx, in.Desktop, func(inst *fleet.Instance) error {
-			if err := in.Body.check(); err != nil {
+			if err := cmp.Or(in.Body.check(), in.Body.allowedFor(rest.GrantOf(ctx)), a.mayStart()); err != nil {
 				return err
 			}
-			return inst.Start(ctx, in.Body.options(a.cfg.Desktop))
+			return inst.Start(ctx, in.Body.options(a.cfg))
 		})
 	})
 	type Options startOptions // huma sees embedded fields only under an exported name
 	type DesktopCreate struct {
-		ID *string `json:"id,omitempty" doc:"Chosen by the server when left out; then its files, with its recordings, go when it is deleted or the server ends. Should the server be killed, the next one on its state directory keeps the recordings alone"`
+		ID *string `json:"id,omitempty" doc:"Generated if omitted. The files and recordings of a desktop with a generated id are removed when it is deleted or the server ends. If the server was killed, the next server with its state directory keeps only the recordings"`
 		Options
 	}
-	create := r.Post("createDesktop", "/v1/desktops", "Create and start a further desktop")
+	create := r.Post("createDesktop", "/v1/desktops", "Create and start a desktop")
 	create.Status = http.StatusCreated
 	rest.Add(a.Group, create, func(ctx context.Context, in *rest.Input[DesktopCreate]) (*createOutput, error) {
 		id, options := rest.Value(in.Body.ID), (*startOptions)(&in.Body.Options)
-		err := options.check()
+		err := cmp.Or(options.check(), options.allowedFor(rest.GrantOf(ctx)), a.mayStart())
 		if err == nil && in.Body.ID != nil {
 			err = fleet.CheckID(id) // an empty one would be chosen
 		}
 		if err != nil {
 			return nil, err
 		}
-		inst, err := a.fleet.Create(ctx, id, options.options(a.cfg.Desktop))
+		inst, err := a.fleet.Create(ctx, id, options.options(a.cfg))
 		if err != nil {
 			return nil, err
 		}
 		return &createOutput{Location: pathOf(inst.ID()), Body: describe(ctx, inst)}, nil
 	})
 	r.Errors = []int{http.StatusGatewayTimeout}
-	stop := r.Post("stopDesktop", "/stop", "Stop the desktop and all that runs on it").WithAbout("Does nothing when it does not run.")
+	stop := r.Post("stopDesktop", "/stop", "Stop the desktop and its programs").WithAbout("Does nothing if the desktop is not running.")
 	add(a, stop, func(ctx context.Context, in *target) (*rest.Output[desktopStatus], error) {
 		return a.status(ctx, in.Desktop, func(inst *fleet.Instance) error { return inst.Stop(ctx) })
 	})
+}
+
+// mayStart returns an error if the server starts no desktops because it is about to close.
+func (a *Area) mayStart() error {
+	if a.cfg.Draining() {
+		return rest.Closing().WithHeader(fiber.HeaderRetryAfter, "1")
+	}
+	return nil
 }
 
 // status calls change and returns the status of a desktop.
@@ -234,7 +261,7 @@ func describe(ctx context.Context, inst *fleet.Instance) desktopStatus {
 	st := inst.Status()
 	d := st.Desktop
 	out := desktopStatus{
-		ID: st.ID, State: string(st.State), Display: st.Display, RuntimeLogPath: st.LogPath, Host: st.Host,
+		ID: st.ID, State: string(st.State), Idle: st.Idle, Display: st.Display, RuntimeLogPath: st.LogPath, Host: st.Host,
 		MissingDependencies: []string{}, Processes: runtimeProcesses(st.Processes),
 	}
 	if st.Size.Width > 0 {

@@ -26,9 +26,9 @@ import (
 
 const mcpPath = "/v1/mcp"
 
-const aboutMCP = `A server of the Model Context Protocol, streamable HTTP without sessions: each POST is answered with one
-JSON document. Its tools take screenshots and act; an agent's configuration needs this URL and the token as bearer token.
-Who acts is named by the header Deskhand-Actor, the token's name, or the MCP client, in this order.`
+const aboutMCP = `A server of the Model Context Protocol over streamable HTTP without sessions: the response to a POST is one JSON
+document. Its tools take screenshots and send input. An agent's configuration needs this URL, and the token as bearer token.
+The actor's name is the header Deskhand-Actor, the token's name, or the name of the MCP client, in this order.`
 
 // mcpHeaders are those by which the transport goes.
 var mcpHeaders = []string{
@@ -44,15 +44,15 @@ type mcpOutput struct{ Body func(huma.Context) }
 
 func (a *Area) registerMCP() {
 	message := map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: &huma.Schema{
-		Type: huma.TypeObject, Description: "A message of JSON-RPC 2.0", AdditionalProperties: true,
+		Type: huma.TypeObject, Description: "A JSON-RPC 2.0 message", AdditionalProperties: true,
 	}}}
 	rest.Add(a.Group, rest.Route{
 		ID: "postMCP", Method: http.MethodPost, Path: mcpPath, Tag: "Agents", Scope: grants.ScopeAgent, Most: mostMCP, UntilGone: true,
-		Summary: "Use a desktop as tools of the Model Context Protocol", About: aboutMCP,
+		Summary: "Call the tools of a desktop (Model Context Protocol)", About: aboutMCP,
 		Errors:  []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 		Body:    &huma.RequestBody{Required: true, Content: message},
 		Content: message,
-		More:    map[string]*huma.Response{"202": {Description: "A notification was taken"}},
+		More:    map[string]*huma.Response{"202": {Description: "The notification was accepted"}},
 	}, a.postMCP)
 }
 
@@ -68,6 +68,11 @@ func (a *Area) postMCP(ctx context.Context, in *mcpInput) (*mcpOutput, error) {
 	if err != nil {
 		return nil, err
 	}
+	inst, err := use(ctx, a.fleet, in.Desktop)
+	if err != nil {
+		return nil, err
+	}
+	defer inst.Use()
 	d, err := running[computer.Desktop](a, in.Desktop)
 	if err != nil {
 		return nil, err
@@ -79,6 +84,12 @@ func (a *Area) postMCP(ctx context.Context, in *mcpInput) (*mcpOutput, error) {
 	if actor.Name != "" {
 		actor.Kind = desktop.ActorAgent // else the client's name is used
 		ctx = desktop.WithActor(ctx, actor)
+	}
+	if request.Fiber.Get(typingHeader) != "" {
+		ctx = desktop.WithPerson(ctx)
+	}
+	if ctx, err = withControlWait(ctx, request); err != nil {
+		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpPath, bytes.NewReader(bytes.Clone(in.RawBody)))
 	if err != nil {
@@ -134,7 +145,7 @@ func (w *collected) Write(p []byte) (int, error) {
 
 // mcpServers holds the desktops as MCP servers.
 type mcpServers struct {
-	mu  sync.Mutex           // guards what follows
+	mu  sync.Mutex           // guards the fields below
 	all map[string]mcpServer // by the id of the desktop
 }
 
@@ -152,7 +163,7 @@ func (a *Area) mcpServer(id string, d computer.Desktop) (*computer.Server, error
 	if have := m.all[id]; have.desk == d {
 		return have.server, nil
 	}
-	server, err := computer.NewServer(d, computer.Config{Version: a.cfg.Version, Logger: a.cfg.Logger})
+	server, err := computer.NewServer(d, computer.Config{Elements: batchElements{a, id}, Browser: useBrowser(a, id), Version: a.cfg.Version, Activity: a.tracker(id, d), Tracer: a.cfg.Tracer, Logger: a.cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("offer the desktop as tools: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/batch"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
@@ -34,7 +35,13 @@ var (
 	windowNotFound      = rest.Kind{Code: "window_not_found", Title: "Window Not Found", Status: http.StatusNotFound}
 	noFocusedWindow     = rest.Kind{Code: "no_focused_window", Title: "No Focused Window", Status: http.StatusNotFound}
 	appNotFound         = rest.Kind{Code: "app_not_found", Title: "App Not Found", Status: http.StatusNotFound}
+	secretNotFound      = rest.Kind{Code: "secret_not_found", Title: "Secret Not Found", Status: http.StatusNotFound}
+	staleElement        = rest.Kind{Code: "stale_element", Title: "Stale Element", Status: http.StatusConflict}
+	elementRefused      = rest.Kind{Code: "element_refused", Title: "Element Refused", Status: http.StatusConflict}
+	fileDialogFailed    = rest.Kind{Code: "file_dialog_failed", Title: "File Dialog Failed", Status: http.StatusConflict}
 	controlHeld         = rest.Kind{Code: "control_held", Title: "Control Held", Status: http.StatusConflict}
+	staleObservation    = rest.Kind{Code: "stale_observation", Title: "Stale Observation", Status: http.StatusConflict}
+	noMemory            = rest.Kind{Code: "no_memory", Title: "No Memory", Status: http.StatusServiceUnavailable}
 	tooManyViewers      = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusServiceUnavailable}
 	tooManyOfOwner      = rest.Kind{Code: "too_many_viewers", Title: "Too Many Viewers", Status: http.StatusTooManyRequests}
 )
@@ -48,14 +55,20 @@ func Problem(err error) *rest.Problem {
 	case rest.NoSpaceLeft(err):
 		return nil // rest has the answer to a full disk
 	}
-	return cmp.Or(streamProblem(err), inputProblem(err), recordingProblem(err), fleetProblem(err), desktopProblem(err))
+	return cmp.Or(streamProblem(err), inputProblem(err), elementProblem(err), recordingProblem(err), fleetProblem(err), desktopProblem(err))
 }
 
 func desktopProblem(err error) *rest.Problem {
 	var bad *desktop.InvalidError
 	var missing *desktop.MissingError
 	var late *desktop.DeadlineError
+	var action *batch.ActionError
+	var dialog *batch.FileDialogError
 	switch {
+	case errors.As(err, &dialog):
+		return fileDialogFailed.WithCode(rest.Sentence(err))
+	case errors.As(err, &action):
+		return atAction(action.Index, Problem(action.Err))
 	case errors.As(err, &bad):
 		field := desktopField(bad.Field)
 		return invalidArgument(field, field+" "+bad.Reason)
@@ -66,7 +79,12 @@ func desktopProblem(err error) *rest.Problem {
 			With("missingDependencies", missing.Programs).With("installCommand", installCommand)
 	case errors.As(err, &late):
 		details := withProgress(late.Done, map[string]any{"message": late.Error(), "operation": late.Op, "deadlineMs": late.After.Milliseconds()})
+		if late.Holder != nil {
+			details["holder"] = actorOf(*late.Holder)
+		}
 		return rest.TimedOut.Problem("timeout: "+late.Error()).With("details", details)
+	case errors.Is(err, desktop.ErrStale):
+		return staleObservation.WithCode(rest.Sentence(err))
 	case errors.Is(err, desktop.ErrClosed):
 		return notStarted()
 	case errors.Is(err, desktop.ErrRestarting):
@@ -77,6 +95,8 @@ func desktopProblem(err error) *rest.Problem {
 		return noFocusedWindow.WithCode("No window currently has focus")
 	case errors.Is(err, desktop.ErrAppNotFound):
 		return appNotFound.WithCode(rest.Sentence(err))
+	case errors.Is(err, desktop.ErrSecretNotFound):
+		return secretNotFound.WithCode("There is no secret of that name; PUT it to /v1/secrets/{name} first, with the server's token")
 	case errors.Is(err, desktop.ErrNoClipboardContent):
 		return rest.NotAcceptable.Problem("not acceptable: the selection holds no image").
 			With("details", map[string]any{"message": "the selection holds no image; leave format out to read its text"})
@@ -89,7 +109,7 @@ func desktopProblem(err error) *rest.Problem {
 // desktopFields maps the fields of desktop.InvalidError to the fields of requests, where more
 // than the case of the first letter differs.
 var desktopFields = map[string]string{
-	"Count": "clickCount", "Data": "text", "Delay": "delayMs", "DPI": "dpi", "DX": "deltaX", "DY": "deltaY", "Keys": "key",
+	"Count": "clickCount", "Data": "text", "Delay": "delayMs", "Dir": "cwd", "DPI": "dpi", "DX": "deltaX", "DY": "deltaY", "Keys": "key", "SecretName": "secret",
 }
 
 func desktopField(field string) string {
@@ -118,9 +138,8 @@ func withProgress(progress string, details map[string]any) map[string]any {
 // inputProblem returns the problem for input that was refused because another actor has
 // control, or that ended before it was complete, or nil if err is another error.
 func inputProblem(err error) (p *rest.Problem) {
-	var held *desktop.ControlHeldError
-	if errors.As(err, &held) {
-		p = controlHeld.WithCode(rest.Sentence(err)+"; wait until it is released, or take control").With("holder", actorOf(held.Holder))
+	if held, ok := errors.AsType[*desktop.ControlHeldError](err); ok {
+		p = controlHeld.WithCode(rest.Sentence(err)+"; wait until it is released, or take control").With("holder", actorOf(held.Holder)).With("since", held.Since.UTC())
 	}
 	var cut *desktop.InterruptedError
 	if !errors.As(err, &cut) {
@@ -156,6 +175,8 @@ func fleetProblem(err error) *rest.Problem {
 		return rest.Closing()
 	case !errors.As(err, &about):
 		return nil
+	case errors.Is(err, fleet.ErrNoMemory):
+		return noMemory.Problem(fleet.ErrNoMemory.Error()).WithHeader(fiber.HeaderRetryAfter, "30")
 	case errors.Is(err, fleet.ErrNotFound):
 		return rest.Missing("desktop", about.ID)
 	case errors.Is(err, fleet.ErrExists):
@@ -228,7 +249,7 @@ func streamProblem(err error) *rest.Problem {
 	case errors.Is(err, webrtc.ErrClosed):
 		return rest.ConflictOf("desktop streaming is not active")
 	case errors.Is(err, webrtc.ErrTooManyOfOwner):
-		return tooManyOfOwner.Problem(err.Error())
+		return tooManyOfOwner.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "10")
 	case errors.Is(err, webrtc.ErrTooManyViewers):
 		return tooManyViewers.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "10")
 	case errors.Is(err, webrtc.ErrNoCodec):

@@ -3,7 +3,9 @@ package desktops
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
@@ -12,17 +14,28 @@ import (
 )
 
 type launchBody struct {
-	App  string   `json:"app" doc:"A name on PATH, or an absolute path" example:"xterm"`
-	Args []string `json:"args,omitempty" nullable:"false"`
-	Wait *bool    `json:"wait,omitempty" doc:"Until its first window is there, it exits, or 15 seconds are over"`
+	App   string            `json:"app" doc:"Name of a program on PATH, or an absolute path" example:"xterm"`
+	Args  []string          `json:"args,omitempty" nullable:"false"`
+	Env   map[string]string `json:"env,omitempty" nullable:"false" doc:"Variables to add to the environment"`
+	Cwd   *string           `json:"cwd,omitempty" doc:"Working directory; defaults to the home of the desktop"`
+	Wait  *bool             `json:"wait,omitempty" doc:"Wait up to 15 seconds until the program shows its first window or exits"`
+	Ready *bool             `json:"ready,omitempty" doc:"Wait up to 60 seconds until the program can be used: its splash screen is gone, and its window has been drawn and does not change"`
+}
+
+func (b *launchBody) launch() desktop.Launch {
+	l := desktop.Launch{App: b.App, Args: b.Args, Dir: rest.Value(b.Cwd), Wait: rest.Value(b.Wait), Ready: rest.Value(b.Ready)}
+	for _, name := range slices.Sorted(maps.Keys(b.Env)) {
+		l.Env = append(l.Env, name+"="+b.Env[name])
+	}
+	return l
 }
 
 type launched struct {
 	ProcessID string `json:"processId" example:"proc_7"`
 	PID       int    `json:"pid,omitempty"`
-	WindowID  string `json:"windowId,omitempty" doc:"Its first window, after wait"`
-	Exited    bool   `json:"exited,omitempty" doc:"It ended before it showed a window"`
-	ExitCode  *int   `json:"exitCode,omitempty" doc:"When it exited; -1 when a signal ended it"`
+	WindowID  string `json:"windowId,omitempty" doc:"First window of the program; requires wait"`
+	Exited    bool   `json:"exited,omitempty" doc:"Whether the program ended before it showed a window"`
+	ExitCode  *int   `json:"exitCode,omitempty" doc:"Exit status of a program that exited; -1 if a signal ended it"`
 }
 
 func launchedOf(app desktop.App, err error) (*rest.Output[launched], error) {
@@ -34,7 +47,7 @@ func launchedOf(app desktop.App, err error) (*rest.Output[launched], error) {
 }
 
 type openBody struct {
-	Target string `json:"target" doc:"A URL or a file" example:"https://example.com"`
+	Target string `json:"target" doc:"URL or path of a file" example:"https://example.com"`
 }
 
 func (a *Area) registerPrograms() {
@@ -46,13 +59,13 @@ func (a *Area) registerPrograms() {
 			if err != nil {
 				return nil, err
 			}
-			app, err := d.Launch(ctx, desktop.Launch{App: b.App, Args: b.Args, Wait: rest.Value(b.Wait)})
+			app, err := d.Launch(ctx, b.launch())
 			if errors.Is(err, desktop.ErrAppNotFound) {
 				err = appNotFound.WithCode("Application '"+b.App+"' not found in PATH").With("field", "app")
 			}
 			return launchedOf(app, err)
 		})
-	act(a, r.Post("openTarget", "/open", "Open a URL or a file with the program that is set for it"),
+	act(a, r.Post("openTarget", "/open", "Open a URL or a file with its default program"),
 		func(ctx context.Context, in *input[openBody]) (*rest.Output[launched], error) {
 			d, err := running[computer.Launcher](a, in.Desktop)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
 )
@@ -26,17 +27,17 @@ type recordings struct {
 
 // recordBody says how to record. All members may be left out.
 type recordBody struct {
-	FPS         *int64      `json:"fps,omitempty" doc:"Pictures per second at most, 1 to 60; the desktop's recordingFps, or 30, when left out"`
-	Quality     string      `json:"quality,omitempty" enum:"low,medium,high" doc:"medium when left out"`
-	Scale       *float64    `json:"scale,omitempty" doc:"Size of the video in relation to the screen, 0.1 to 1; 1 when left out"`
-	Region      *regionBody `json:"region,omitempty" doc:"A part of the screen; all of it when left out"`
-	Cursor      *bool       `json:"cursor,omitempty" doc:"Draw the pointer; true when left out"`
-	Sound       bool        `json:"sound,omitempty" doc:"Record what the desktop plays, too"`
-	MaxDuration *int64      `json:"maxDurationMs,omitempty" doc:"The recording stops after this time"`
-	MaxBytes    *int64      `json:"maxBytes,omitempty" doc:"The recording stops at this size"`
-	Segment     *int64      `json:"segmentMs,omitempty" doc:"Go on in another recording after that time, again and again"`
-	Thumbnails  *int64      `json:"thumbnailMs,omitempty" doc:"Between thumbnails; 10000 when left out"`
-	Title       string      `json:"title,omitempty" maxLength:"200" doc:"What people call it"`
+	FPS         *int64      `json:"fps,omitempty" doc:"Maximum frames per second, 1 to 60; defaults to the desktop's recordingFps, or 30"`
+	Quality     string      `json:"quality,omitempty" enum:"low,medium,high" doc:"Defaults to medium"`
+	Scale       *float64    `json:"scale,omitempty" doc:"Factor from screen size to video size, 0.1 to 1; defaults to 1"`
+	Region      *regionBody `json:"region,omitempty" doc:"Part of the screen to record; defaults to the whole screen"`
+	Cursor      *bool       `json:"cursor,omitempty" doc:"Draw the pointer; defaults to true"`
+	Sound       bool        `json:"sound,omitempty" doc:"Also record sound"`
+	MaxDuration *int64      `json:"maxDurationMs,omitempty" doc:"Maximum duration, after which the recording stops"`
+	MaxBytes    *int64      `json:"maxBytes,omitempty" doc:"Maximum size, at which the recording stops"`
+	Segment     *int64      `json:"segmentMs,omitempty" doc:"Duration of a segment, after which another recording continues this one"`
+	Thumbnails  *int64      `json:"thumbnailMs,omitempty" doc:"Interval of thumbnails; defaults to 10000"`
+	Title       string      `json:"title,omitempty" maxLength:"200" doc:"Title of the recording"`
 }
 
 type regionBody struct {
@@ -72,29 +73,30 @@ func (b *regionBody) rect() (desktop.Rect, error) { return regionOf(b.X, b.Y, b.
 // recordingInfo describes a recording. The reference has the members before
 // Desktop.
 type recordingInfo struct {
-	ID          string           `json:"id" doc:"Never used for another one" example:"rec_01k9m4w2d0000000000000000"`
-	Status      recording.Status `json:"status" enum:"recording,recovering,completed,recovered,failed,deleted" doc:"recovered: it was broken off, and has all that there was until then; recovering: that is being looked at. deleted is told by events alone"`
-	ProcessID   string           `json:"processId,omitempty" doc:"Of the encoder, while it runs"`
+	ID          string           `json:"id" doc:"Id of the recording, never reused" example:"rec_01k9m4w2d0000000000000000"`
+	Status      recording.Status `json:"status" enum:"recording,recovering,completed,recovered,failed,deleted" doc:"recovering: an interrupted recording is being checked; recovered: it was interrupted, and has everything recorded until then. Only events have the status deleted"`
+	ProcessID   string           `json:"processId,omitempty" doc:"Process id of the running encoder"`
 	FileName    string           `json:"fileName"`
-	Bytes       int64            `json:"bytes" doc:"Until now, while it goes on"`
+	Bytes       int64            `json:"bytes" doc:"Size in bytes; of a running recording, its size until now"`
 	StartedAt   string           `json:"startedAt" format:"date-time"`
 	EndedAt     string           `json:"endedAt,omitempty" format:"date-time"`
 	Desktop     string           `json:"desktop" doc:"Id of the desktop"`
 	Title       string           `json:"title,omitempty"`
-	Duration    int64            `json:"durationMs" doc:"Of the video, in milliseconds"`
+	Duration    int64            `json:"durationMs" doc:"Duration of the video in milliseconds"`
+	Region      *regionBody      `json:"region,omitempty" doc:"Part of the screen that the video shows; absent: the whole screen"`
 	Width       int              `json:"width,omitempty"`
 	Height      int              `json:"height,omitempty"`
-	FPS         int              `json:"fps,omitempty" doc:"Pictures per second at most: only what changes is stored"`
-	Frames      int64            `json:"frames,omitempty" doc:"Pictures that were stored"`
-	Dropped     int64            `json:"dropped,omitempty" doc:"Pictures that were not, because the encoder was too slow"`
-	Lost        uint64           `json:"timelineDropped,omitempty" doc:"Entries that the timeline left out for lack of room. Where they would be it has a gap"`
-	Sound       bool             `json:"sound,omitempty" doc:"It has sound"`
-	NoSound     string           `json:"soundProblem,omitempty" doc:"Why it has none although that was asked for"`
-	Reason      recording.Reason `json:"reason,omitempty" doc:"Why it ended: stopped, max_duration, max_bytes, disk_full, desktop_closed, ..."`
-	Error       string           `json:"error,omitempty" doc:"What went wrong"`
-	Continues   string           `json:"continues,omitempty" doc:"Id of the recording that this one goes on from, without a gap"`
-	ContinuedBy string           `json:"continuedBy,omitempty" doc:"Id of the recording that goes on from this one"`
-	Seekable    bool             `json:"seekable,omitempty" doc:"Its index is in front, so that players can seek before they have all of it; so it is soon after the end"`
+	FPS         int              `json:"fps,omitempty" doc:"Maximum frames per second; only changed frames are stored"`
+	Frames      int64            `json:"frames,omitempty" doc:"Number of stored frames"`
+	Dropped     int64            `json:"dropped,omitempty" doc:"Number of frames dropped because the encoder was too slow"`
+	Lost        uint64           `json:"timelineDropped,omitempty" doc:"Number of timeline entries dropped at its size limit. A gap entry stands in their place"`
+	Sound       bool             `json:"sound,omitempty" doc:"Whether it has sound"`
+	NoSound     string           `json:"soundProblem,omitempty" doc:"Why requested sound is missing"`
+	Reason      recording.Reason `json:"reason,omitempty" doc:"Why the recording ended: stopped, max_duration, max_bytes, disk_full, desktop_closed, ..."`
+	Error       string           `json:"error,omitempty" doc:"Why it failed"`
+	Continues   string           `json:"continues,omitempty" doc:"Id of the recording that this one continues without a gap"`
+	ContinuedBy string           `json:"continuedBy,omitempty" doc:"Id of the recording that continues this one"`
+	Seekable    bool             `json:"seekable,omitempty" doc:"Whether the index precedes the media, so that players can seek during the download; true shortly after the recording ends"`
 }
 
 func infoOfRecording(i recording.Info) recordingInfo {
@@ -103,6 +105,9 @@ func infoOfRecording(i recording.Info) recordingInfo {
 		StartedAt: i.Started.UTC().Format(timeFormat), Desktop: i.Desktop, Title: i.Title, Duration: i.Duration.Milliseconds(),
 		Width: i.Width, Height: i.Height, FPS: i.FrameRate, Frames: i.Frames, Dropped: i.Dropped, Lost: i.TimelineDropped, Sound: i.Sound, NoSound: i.SoundProblem,
 		Reason: i.Reason, Error: i.Error, Continues: i.Continues, ContinuedBy: i.ContinuedBy, Seekable: i.Seekable,
+	}
+	if r := i.Region; r != nil {
+		out.Region = &regionBody{int64(r.X), int64(r.Y), int64(r.Width), int64(r.Height)}
 	}
 	if !i.Ended.IsZero() {
 		out.EndedAt = i.Ended.UTC().Format(timeFormat)
@@ -118,7 +123,7 @@ type (
 	}
 
 	recordingList struct {
-		Recordings []recordingInfo `json:"recordings" nullable:"false" doc:"The oldest first"`
+		Recordings []recordingInfo `json:"recordings" nullable:"false" doc:"Recordings, oldest first"`
 	}
 
 	recordingCreated struct {
@@ -166,21 +171,21 @@ func missing(id string, err error) error {
 }
 
 func (a recordings) register() {
-	r := rest.Route{Tag: "Recordings", Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusInsufficientStorage}}
-	add(a.Area, r.Post("startDesktopRecording", "/recording/start", "Begin the recording of the desktop").
-		WithAbout("There is one such recording at a time; POST to recordings begins others beside it."),
+	r := rest.Route{Tag: "Recordings", Enter: a.enterUse(), Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusInsufficientStorage}}
+	add(a.Area, r.Post("startDesktopRecording", "/recording/start", "Start recording the desktop").
+		WithAbout("A desktop has one such recording at a time; POST to recordings starts additional ones."),
 		func(ctx context.Context, in *input[recordBody]) (*rest.Output[recordingInfo], error) {
 			return recordingOf(a.record(ctx, in, (*fleet.Instance).RecordExclusive))
 		})
-	create := r.Post("createRecording", "/recordings", "Begin a further recording").
-		WithAbout("At most 8 run at the same time, each with options of its own, and at most 4 of them started by tokens of a scope other than admin.")
+	create := r.Post("createRecording", "/recordings", "Start an additional recording").
+		WithAbout("A desktop runs at most 8 recordings concurrently, at most 4 of them started by tokens of a scope other than admin.")
 	create.Status = http.StatusCreated
 	add(a.Area, create, func(ctx context.Context, in *input[recordBody]) (*recordingCreated, error) {
 		info, err := a.record(ctx, in, (*fleet.Instance).Record)
 		return &recordingCreated{Location: pathOf(in.Desktop) + "/recordings/" + info.ID, Body: infoOfRecording(info)}, err
 	})
-	r.Errors = []int{http.StatusConflict}
-	add(a.Area, r.Post("stopDesktopRecording", "/recording/stop", "End the recording of the desktop").WithAbout("It can be played immediately."),
+	r.Errors, r.Enter = []int{http.StatusConflict}, nil
+	add(a.Area, r.Post("stopDesktopRecording", "/recording/stop", "Stop recording the desktop").WithAbout("The recording is playable when the call returns."),
 		func(ctx context.Context, in *target) (*rest.Output[recordingInfo], error) {
 			inst, err := a.fleet.Find(in.Desktop)
 			if err != nil {
@@ -201,7 +206,7 @@ func (a recordings) register() {
 // registerStored adds the routes of recordings that exist.
 func (a recordings) registerStored(r rest.Route) {
 	add(a.Area, r.Get("listDesktopRecordings", "/recordings", "List the desktop's recordings").
-		WithAbout("A token of a scope other than admin sees the recordings that began after it was made, and the descriptions of older ones while they go on. Recordings of earlier servers are listed too. The desktop need not run, or still exist: GET /v1/desktops names the desktops that no longer exist and have recordings."),
+		WithAbout("Includes recordings of earlier servers. The desktop need not run or exist: GET /v1/desktops lists deleted desktops that have recordings. A token of the scope view, control or agent gets the recordings that began after the token was created, and descriptions of older ones while they run."),
 		func(ctx context.Context, in *target) (*rest.Output[recordingList], error) {
 			store, err := a.store(ctx, in.Desktop)
 			if err != nil {
@@ -216,7 +221,7 @@ func (a recordings) registerStored(r rest.Route) {
 			return rest.Reply(out, nil)
 		})
 	r.Errors = []int{http.StatusNotFound}
-	add(a.Area, r.Get("getDesktopRecording", "/recordings/{id}", "Tell about a recording"),
+	add(a.Area, r.Get("getDesktopRecording", "/recordings/{id}", "Get a recording"),
 		func(ctx context.Context, in *recordingInput) (*rest.Output[recordingInfo], error) {
 			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingListed)
 			if err != nil {
@@ -226,8 +231,8 @@ func (a recordings) registerStored(r rest.Route) {
 			return recordingOf(info, missing(in.ID, err))
 		})
 	r = r.WithErrors(http.StatusConflict)
-	add(a.Area, r.Post("stopRecording", "/recordings/{id}/stop", "End a recording").
-		WithAbout("It can be played immediately. A recording in segments ends with the current segment."),
+	add(a.Area, r.Post("stopRecording", "/recordings/{id}/stop", "Stop a recording").
+		WithAbout("The recording is playable when the call returns. A segmented recording ends with the current segment."),
 		func(ctx context.Context, in *recordingInput) (*rest.Output[recordingInfo], error) {
 			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingListed)
 			if err != nil {
@@ -240,8 +245,8 @@ func (a recordings) registerStored(r rest.Route) {
 			info, err := rec.Stop(ctx)
 			return recordingOf(info, missing(in.ID, err))
 		})
-	remove := r.Delete("deleteDesktopRecording", "/recordings/{id}", "Delete a recording").WithAbout("A client that is downloading it gets the rest.")
-	remove.Admin = true
+	remove := r.Delete("deleteDesktopRecording", "/recordings/{id}", "Delete a recording").WithAbout("Running downloads complete.")
+	remove.Admin, remove.Scope = true, grants.ScopeSupervise
 	add(a.Area, remove, func(ctx context.Context, in *recordingInput) (*struct{}, error) {
 		store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingListed)
 		if err != nil {

@@ -30,7 +30,7 @@ type (
 	videoInput struct {
 		Desktop string `path:"desktop" default:"main"`
 		ID      string `path:"id"`
-		Live    string `query:"live" enum:"true,false,1,0" doc:"Follow one that goes on until it ends: the answer has no length and no parts"`
+		Live    string `query:"live" enum:"true,false,1,0" doc:"Stream a running recording until it ends; the response has no length and no ranges"`
 		rest.Conditions
 	}
 
@@ -43,13 +43,13 @@ type (
 	thumbnailInput struct {
 		Desktop string `path:"desktop" default:"main"`
 		ID      string `path:"id"`
-		Moment  string `path:"moment" pattern:"^[0-9]{1,12}(\\.jpg)?$" doc:"Milliseconds from the beginning of the video; .jpg may follow" example:"1500.jpg"`
+		Moment  string `path:"moment" pattern:"^[0-9]{1,12}(\\.jpg)?$" doc:"Milliseconds from the start of the video, with or without .jpg" example:"1500.jpg"`
 		rest.Conditions
 	}
 
 	thumbnailInfo struct {
-		At   int64  `json:"at" doc:"Milliseconds from the beginning of the video"`
-		Path string `json:"path" doc:"Below the recording's own"`
+		At   int64  `json:"at" doc:"Milliseconds from the start of the video"`
+		Path string `json:"path" doc:"Path below the path of the recording"`
 	}
 
 	thumbnailsOutput struct {
@@ -61,12 +61,12 @@ type (
 	clipInput struct {
 		Desktop string `path:"desktop" default:"main"`
 		ID      string `path:"id"`
-		From    int64  `query:"from" minimum:"0" maximum:"31622400000" doc:"Milliseconds from the beginning of the video"`
-		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"The same, of the end; the end of the video when left out"`
-		Around  uint64 `query:"around" doc:"In place of from and to: the seq of an entry of the timeline"`
+		From    int64  `query:"from" minimum:"0" maximum:"31622400000" doc:"Milliseconds from the start of the video"`
+		To      int64  `query:"to" minimum:"0" maximum:"31622400000" doc:"End, as from; defaults to the end of the video"`
+		Around  uint64 `query:"around" doc:"seq of a timeline entry, instead of from and to"`
 
-		Before rest.Optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before that entry; 2000 when left out"`
-		After  rest.Optional[int64] `query:"after" minimum:"0" maximum:"31622400000" doc:"Milliseconds after it; 3000 when left out"`
+		Before rest.Optional[int64] `query:"before" minimum:"0" maximum:"31622400000" doc:"Milliseconds before the entry; defaults to 2000"`
+		After  rest.Optional[int64] `query:"after" minimum:"0" maximum:"31622400000" doc:"Milliseconds after the entry; defaults to 3000"`
 	}
 )
 
@@ -87,31 +87,31 @@ func (f clipFile) Close() error { return f.clip.Close() }
 // inVideo is a number of milliseconds.
 func inVideo(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-const aboutDownload = `A range of it, and conditions, are answered as RFC 9110 has them, so that players can seek. While it goes on the answer
-has what was recorded until now; with live it follows until the end, as a fragmented MP4.`
+const aboutDownload = `Supports ranges and conditional requests (RFC 9110), so that players can seek. The download of a running recording
+is the video until now; with live, it is a fragmented MP4 that continues until the recording ends.`
 
-const aboutClip = `From one moment to another, or around an entry of the timeline. It is not encoded anew when it begins at a key frame,
-which takes no time; else it begins exactly where it was asked to. captions.vtt with the same from and to has its captions.`
+const aboutClip = `The clip is from one time to another, or around an entry of the timeline. A clip that begins at a keyframe is copied without
+encoding, which is fast; any other is encoded to begin exactly at from. captions.vtt with the same from and to has its captions.`
 
 func (a recordings) registerMedia(r rest.Route) {
 	r.Query, r.Errors = true, []int{http.StatusNotFound}
-	clip := r.Get("clipRecording", "/recordings/{id}/clip", "Get a part of a recording as a video of its own").WithAbout(aboutClip).
+	clip := r.Get("clipRecording", "/recordings/{id}/clip", "Get a clip of a recording").WithAbout(aboutClip).
 		WithErrors(http.StatusBadRequest, http.StatusServiceUnavailable)
 	clip.UntilGone = true
 	clip.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
 	add(a.Area, clip, a.sendClip)
-	thumbnails := r.Get("listRecordingThumbnails", "/recordings/{id}/thumbnails", "List a recording's small pictures")
+	thumbnails := r.Get("listRecordingThumbnails", "/recordings/{id}/thumbnails", "List the thumbnails of a recording")
 	thumbnails.Query = false
 	add(a.Area, thumbnails, a.listThumbnails)
 	r = r.WithErrors(http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
 	r.More = map[string]*huma.Response{
-		"206": {Description: "The range that was asked for"},
+		"206": {Description: "The requested range"},
 		"304": {Description: http.StatusText(http.StatusNotModified)},
 	}
 	r.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
 	add(a.Area, r.Get("downloadDesktopRecording", "/recordings/{id}/download", "Download a recording").WithAbout(aboutDownload), a.sendVideo)
 	r.Content = map[string]*huma.MediaType{pictureType: rest.Binary()}
-	add(a.Area, r.Get("getRecordingPoster", "/recordings/{id}/poster.jpg", "Get a picture of a recording").WithAbout("The first one that is not blank."),
+	add(a.Area, r.Get("getRecordingPoster", "/recordings/{id}/poster.jpg", "Get the poster of a recording").WithAbout("Returns the first frame that is not blank."),
 		func(ctx context.Context, in *posterInput) (*rest.FileOutput, error) {
 			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
 			if err != nil {
@@ -120,8 +120,8 @@ func (a recordings) registerMedia(r rest.Route) {
 			f, err := store.Poster(in.ID)
 			return a.sendOpen(ctx, in.ID, &rest.FileOutput{ContentType: pictureType}, f, err, &in.Conditions)
 		})
-	add(a.Area, r.Get("getRecordingThumbnail", "/recordings/{id}/thumbnails/{moment}", "Get a small picture of a moment").
-		WithAbout("The latest one that is not after that moment."),
+	add(a.Area, r.Get("getRecordingThumbnail", "/recordings/{id}/thumbnails/{moment}", "Get a thumbnail of a recording").
+		WithAbout("Returns the latest thumbnail that is not after the given time."),
 		func(ctx context.Context, in *thumbnailInput) (*rest.FileOutput, error) {
 			store, err := a.storeFor(ctx, in.Desktop, in.ID, recordingShown)
 			if err != nil {

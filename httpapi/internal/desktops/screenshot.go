@@ -2,6 +2,7 @@ package desktops
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -19,27 +20,29 @@ import (
 // screenshotQuery has the parameters of all screenshots.
 type screenshotQuery struct {
 	Desktop        string  `path:"desktop" default:"main"`
-	Format         string  `query:"format" enum:"png,jpeg,webp" default:"png" doc:"WebP is lossless"`
-	Quality        int64   `query:"quality" default:"85" doc:"Of JPEG, 1 to 100"`
-	Scale          float64 `query:"scale" default:"1" doc:"0.1 to 1.0"`
+	Format         string  `query:"format" enum:"png,jpeg,webp" default:"png" doc:"Image format; WebP is lossless"`
+	Quality        int64   `query:"quality" default:"85" doc:"JPEG quality, 1 to 100"`
+	Scale          float64 `query:"scale" default:"1" doc:"Scale factor, 0.1 to 1.0"`
 	ShowCursor     bool    `query:"showCursor" doc:"Draw a red cross at the pointer"`
 	ShowCursorOld  bool    `query:"show_cursor" hidden:"true"` // see oldSpellings
-	CursorStyle    string  `query:"cursorStyle" enum:"none,crosshair,pointer" doc:"How to draw the pointer; pointer is its real image"`
-	SettleMS       int64   `query:"settleMs" minimum:"0" doc:"Wait until the screen has been still for that long"`
-	TimeoutMS      int64   `query:"timeoutMs" minimum:"0" doc:"Wait at most that long for settleMs; 5000 when left out"`
-	IfChangedSince string  `query:"ifChangedSince" doc:"Id of an observation: 304 when the picture would be the same"`
-	IfNoneMatch    string  `header:"If-None-Match" doc:"The same, as an entity tag"`
+	CursorStyle    string  `query:"cursorStyle" enum:"none,crosshair,pointer" doc:"Style of the pointer; pointer is its actual image"`
+	SettleMS       int64   `query:"settleMs" minimum:"0" doc:"Wait until nothing that matters has changed on the screen for this time; less if all programs are idle"`
+	TimeoutMS      int64   `query:"timeoutMs" minimum:"0" doc:"Maximum time to wait for settleMs; defaults to 5000"`
+	IfChangedSince string  `query:"ifChangedSince" doc:"Id of an observation; the response is 304 if the screenshot would be the same"`
+	IfNoneMatch    string  `header:"If-None-Match" doc:"The same as ifChanged, as an entity tag"`
 }
 
 type screenshotOutput struct {
 	Status      int
 	ContentType string  `header:"Content-Type"`
-	ETag        string  `header:"ETag" doc:"The observation's id, quoted"`
+	ETag        string  `header:"ETag" doc:"Quoted id of the observation"`
 	Cache       string  `header:"Cache-Control"`
-	Observation string  `header:"Deskhand-Observation" doc:"Pass it with a pointer action whose coordinates are in this picture"`
-	Scale       float64 `header:"Deskhand-Scale" doc:"The scale asked for"`
-	Damage      uint64  `header:"Deskhand-Damage" doc:"Counts the changes of the screen"`
-	Settled     bool    `header:"Deskhand-Settled" doc:"Whether the screen became still within timeoutMs"`
+	Observation string  `header:"Deskhand-Observation" doc:"Id of the observation, for pointer actions with coordinates in this image"`
+	Scale       float64 `header:"Deskhand-Scale" doc:"The requested scale"`
+	Damage      uint64  `header:"Deskhand-Damage" doc:"Number of changes of the screen"`
+	Settled     bool    `header:"Deskhand-Settled" doc:"Whether the screen stopped changing within timeoutMs"`
+	SettleMS    int64   `header:"Deskhand-Settle-Ms" doc:"Time that was spent waiting for settleMs"`
+	Animating   string  `header:"Deskhand-Animating" doc:"Areas of the picture, such as a caret or a spinner, that kept changing within settleMs: x,y,width,height of each, separated by spaces"`
 	Body        func(huma.Context)
 }
 
@@ -47,9 +50,9 @@ func (a *Area) registerScreenshots() {
 	r := rest.Route{
 		Tag: "Screenshots", Query: true, Other: screenshotFailed, Errors: []int{http.StatusBadGateway},
 		Content: map[string]*huma.MediaType{"image/png": rest.Binary(), "image/jpeg": rest.Binary(), "image/webp": rest.Binary()},
-		More:    map[string]*huma.Response{"304": {Description: "The client has that picture"}},
+		More:    map[string]*huma.Response{"304": {Description: "The screenshot has not changed"}},
 	}
-	act(a, r.Get("takeScreenshot", "/screenshot", "Take a picture of the screen"),
+	act(a, r.Get("takeScreenshot", "/screenshot", "Take a screenshot"),
 		func(ctx context.Context, in *screenshotQuery) (*screenshotOutput, error) {
 			return a.takeScreenshot(ctx, in, nil, nil)
 		})
@@ -61,8 +64,8 @@ func (a *Area) registerScreenshots() {
 		Height int64 `query:"height" required:"true" minimum:"0" maximum:"4294967295"`
 		Screenshot
 	}
-	act(a, r.Get("takeRegionScreenshot", "/screenshot/region", "Take a picture of a part of the screen").
-		WithAbout("What lies outside the screen is cut off."),
+	act(a, r.Get("takeRegionScreenshot", "/screenshot/region", "Take a screenshot of a region").
+		WithAbout("The region is clipped to the screen."),
 		func(ctx context.Context, in *regionInput) (*screenshotOutput, error) {
 			region, bad := regionOf(in.X, in.Y, in.Width, in.Height)
 			return a.takeScreenshot(ctx, (*screenshotQuery)(&in.Screenshot), &region, bad)
@@ -118,7 +121,8 @@ func (a *Area) takeScreenshot(ctx context.Context, q *screenshotQuery, region *d
 	}
 	out := &screenshotOutput{
 		Status: http.StatusOK, ContentType: "image/" + string(pic.Format), ETag: strconv.Quote(pic.ID),
-		Cache: "private, no-cache", Observation: pic.ID, Scale: pic.Scale, Damage: pic.Damage, Settled: pic.Settled,
+		Cache: "private, no-cache", Observation: pic.ID, Scale: pic.Scale, Damage: pic.Damage,
+		Settled: pic.Settled.Quiet, SettleMS: pic.Settled.Elapsed.Milliseconds(), Animating: headerRects(pic.Animating()),
 	}
 	if pic.Unchanged || slices.Contains(known, pic.ID) {
 		out.Status, out.ContentType, pic.Data = http.StatusNotModified, "", nil
@@ -130,6 +134,15 @@ func (a *Area) takeScreenshot(ctx context.Context, q *screenshotQuery, region *d
 		}
 	}
 	return out, nil
+}
+
+// headerRects returns rectangles in the form of Deskhand-Animating.
+func headerRects(all []desktop.Rect) string {
+	list := make([]string, len(all))
+	for i, r := range all {
+		list[i] = fmt.Sprintf("%d,%d,%d,%d", r.X, r.Y, r.Width, r.Height)
+	}
+	return strings.Join(list, " ")
 }
 
 // knownObservations returns the ids of the observations of which the client has the

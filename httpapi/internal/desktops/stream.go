@@ -20,16 +20,16 @@ import (
 	"github.com/deskhand/deskhand/webrtc"
 )
 
-// streamStatus tells about a desktop's live view.
+// streamStatus is the state of a desktop's live view.
 type streamStatus struct {
-	Active    bool              `json:"active" doc:"It can be watched without being started"`
-	ProcessID string            `json:"processId,omitempty" doc:"Of the encoder, if it is a process of its own; the built-in one is not"`
+	Active    bool              `json:"active" doc:"Whether viewers can connect without a call of start"`
+	ProcessID string            `json:"processId,omitempty" doc:"Process id of an external encoder; the built-in encoder has no process"`
 	Codec     webrtc.Codec      `json:"codec,omitempty"`
-	Audio     webrtc.AudioCodec `json:"audioCodec,omitempty" doc:"Of the sound; left out when there can be none"`
-	FrameRate int               `json:"frameRate,omitempty" doc:"At most"`
-	Pictures  float64           `json:"picturesPerSecond,omitempty" doc:"Lately"`
-	Bits      int               `json:"bitsPerSecond,omitempty" doc:"Lately"`
-	Target    int               `json:"targetBitsPerSecond,omitempty" doc:"What the encoder keeps to"`
+	Audio     webrtc.AudioCodec `json:"audioCodec,omitempty" doc:"Codec of the sound; omitted if sound is unavailable"`
+	FrameRate int               `json:"frameRate,omitempty" doc:"Maximum frame rate"`
+	Pictures  float64           `json:"picturesPerSecond,omitempty" doc:"Current bit rate"`
+	Bits      int               `json:"bitsPerSecond,omitempty" doc:"Current bit rate"`
+	Target    int               `json:"targetBitsPerSecond,omitempty" doc:"Target bit rate of the encoder"`
 	Viewers   []streamViewer    `json:"viewers,omitempty" nullable:"false"`
 }
 
@@ -37,15 +37,15 @@ type streamStatus struct {
 type streamViewer struct {
 	ID        string           `json:"id"`
 	Name      string           `json:"name,omitempty"`
-	Owner     string           `json:"token,omitempty" doc:"Id of the token with which it watches; left out for the server's own and admin tokens, and for viewers of another token than the request's"`
-	Remote    string           `json:"remote,omitempty" doc:"Its address; left out for viewers of another token than the request's, unless that is the server's own or an admin token"`
+	Owner     string           `json:"token,omitempty" doc:"Id of the viewer's token; omitted for the server's own and admin tokens, and for viewers with another token than the request's"`
+	Remote    string           `json:"remote,omitempty" doc:"Address of the viewer; other than with the server's own or an admin token, only for viewers that use the request's token"`
 	Transport webrtc.Transport `json:"transport" enum:"webrtc,whep,websocket"`
 	ViewOnly  bool             `json:"viewOnly"`
 	Control   bool             `json:"control"`
 	Connected bool             `json:"connected"`
 	Since     time.Time        `json:"since"`
-	Pictures  uint64           `json:"pictures" doc:"That were sent"`
-	Skipped   uint64           `json:"skipped" doc:"That were not, because the line was too slow"`
+	Pictures  uint64           `json:"pictures" doc:"Number of frames sent"`
+	Skipped   uint64           `json:"skipped" doc:"Number of frames skipped because the connection was too slow"`
 	Bytes     uint64           `json:"bytes"`
 }
 
@@ -70,13 +70,13 @@ func statusOf(s *webrtc.Streamer, g *grants.Grant) streamStatus {
 
 type watchInput struct {
 	Desktop string `path:"desktop" default:"main"`
-	Name    string `query:"name" maxLength:"64" doc:"What other viewers see"`
-	Role    string `query:"role" enum:"view,control" default:"control" doc:"view: never have control"`
+	Name    string `query:"name" maxLength:"64" doc:"Name that other viewers see"`
+	Role    string `query:"role" enum:"view,control" default:"control" doc:"With view, the viewer cannot get control"`
 }
 
 type whepInput struct {
 	Desktop     string `path:"desktop" default:"main"`
-	Name        string `query:"name" maxLength:"64" doc:"What viewers see"`
+	Name        string `query:"name" maxLength:"64" doc:"Name that other viewers see"`
 	ContentType string `header:"Content-Type"`
 	RawBody     []byte
 }
@@ -100,16 +100,16 @@ type whepID struct {
 
 func (a *Area) registerStream() {
 	r := rest.Route{Tag: "Live view", Other: rest.StreamError, Scope: grants.ScopeView}
-	add(a, r.Get("getStream", "/stream/status", "Tell about the live view"), func(ctx context.Context, in *target) (*rest.Output[streamStatus], error) {
+	add(a, r.Get("getStream", "/stream/status", "Get the status of the live view"), func(ctx context.Context, in *target) (*rest.Output[streamStatus], error) {
 		inst, err := a.fleet.Find(in.Desktop)
 		if err != nil {
 			return nil, err
 		}
 		return rest.Reply(statusOf(inst.RunningStream(), rest.GrantOf(ctx)), nil)
 	})
-	add(a, r.Get("diagnoseStream", "/stream/diagnose", "Tell why viewers see nothing, or how they are reached").WithAbout(aboutDiagnosis), a.diagnose)
-	stop := r.Post("stopStream", "/stream/stop", "End the live view for all viewers")
-	stop.Scope, stop.Admin = grants.ScopeAdmin, true
+	add(a, r.Get("diagnoseStream", "/stream/diagnose", "Diagnose the connections of viewers").WithAbout(aboutDiagnosis), a.diagnose)
+	stop := r.Post("stopStream", "/stream/stop", "Stop the live view for all viewers")
+	stop.Scope, stop.Admin = grants.ScopeSupervise, true
 	add(a, stop, func(_ context.Context, in *target) (*rest.Output[streamStatus], error) {
 		inst, err := a.fleet.Find(in.Desktop)
 		if err == nil {
@@ -117,9 +117,9 @@ func (a *Area) registerStream() {
 		}
 		return rest.Reply(streamStatus{}, err)
 	})
-	r.Errors = []int{http.StatusConflict}
-	start := r.Post("startStream", "/stream/start", "Make the live view ready").
-		WithAbout("The first viewer also starts it. Nothing is captured before a viewer watches.")
+	r.Errors, r.Enter = []int{http.StatusConflict}, a.enterUse()
+	start := r.Post("startStream", "/stream/start", "Start the live view").
+		WithAbout("The first viewer also starts the live view. Capturing starts with the first viewer.")
 	add(a, start, func(ctx context.Context, in *target) (*rest.Output[streamStatus], error) {
 		stream, err := a.stream(ctx, in.Desktop)
 		if e, ok := errors.AsType[*fleet.StateError](err); ok && stateProblem(e).Code == runtimeInactive.Code {
@@ -130,8 +130,8 @@ func (a *Area) registerStream() {
 		}
 		return rest.Reply(statusOf(stream, rest.GrantOf(ctx)), nil)
 	})
-	a.registerSignaling(r)
-	a.registerWHEP(r)
+	registerSignaling(a, r)
+	registerWHEP(a, r)
 }
 
 // stream returns the live view of a running desktop.
@@ -143,16 +143,16 @@ func (a *Area) stream(ctx context.Context, desktopID string) (*webrtc.Streamer, 
 	return inst.Stream(ctx)
 }
 
-const aboutSignaling = `Upgrades to a WebSocket that speaks the signalling protocol of neko 3, as the published clients do:
-the server offers a WebRTC session with the picture of the desktop and a data channel for input.`
+const aboutSignaling = `Upgrades to a WebSocket with the signaling protocol of neko 3, for its published clients. The server offers a WebRTC session
+with the video of the desktop and a data channel for input.`
 
-const aboutVideo = `Upgrades to a WebSocket that carries the pictures itself, where no WebRTC gets through. After
-{"event":"video/init","payload":{"codec","width","height"}}, again at each new size, binary messages are pictures: a byte
-of flags (1: a decoder can begin here), 64 bits of microseconds, the frame; or, with flag 128, messages of the data
-channel. Text messages are the messages of the signalling about control, input, clipboard and presence; the client asks
-for a picture to begin with by {"event":"video/key"}. There is no sound.`
+const aboutVideo = `Upgrades to a WebSocket that carries the video itself, for networks that block WebRTC. After
+{"event":"video/init","payload":{"codec","width","height"}}, which is repeated at each new size, binary messages are frames: a byte
+of flags (1: keyframe), 64 bits of microseconds, the frame; or, with flag 128, messages of the data channel. Text messages are
+the signaling messages for control, input, clipboard and presence; the client requests a keyframe with
+{"event":"video/key"}. There is no sound.`
 
-func (a *Area) registerSignaling(r rest.Route) {
+func registerSignaling(a *Area, r rest.Route) {
 	r.Query, r.More = true, map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}}
 	r = r.WithErrors(http.StatusBadRequest)
 	a.watch(r.Get("connectStream", "/stream/signaling", "Watch and control the desktop").WithAbout(aboutSignaling),
@@ -225,17 +225,18 @@ func (c signalConn) SendBinary(_ context.Context, m []byte) error {
 
 const sdpType = "application/sdp"
 
-func (a *Area) registerWHEP(r rest.Route) {
+func registerWHEP(a *Area, r rest.Route) {
 	r.Query = true
 	play := r.Post("playStream", "/stream/whep", "Watch with a WHEP player").
-		WithAbout("The body is the offer. Such a viewer only watches. DELETE what the Location header names to leave.").
+		WithAbout("The body is the SDP offer, and the response is the SDP answer. The viewer cannot send input. To disconnect, DELETE the URL in the Location header.").
 		WithErrors(http.StatusBadRequest, http.StatusNotAcceptable, http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	play.Status, play.Most = http.StatusCreated, webrtc.MaxDescription
 	sdp := &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	play.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{sdpType: sdp}} // huma adds to the map
-	play.More = map[string]*huma.Response{"201": {Description: "The answer", Content: map[string]*huma.MediaType{sdpType: sdp}}}
+	play.More = map[string]*huma.Response{"201": {Description: "The SDP answer", Content: map[string]*huma.MediaType{sdpType: sdp}}}
 	add(a, play, a.play)
-	leave := r.Delete("endPlayback", "/stream/whep/{id}", "Leave, as a WHEP player").WithAbout("A second DELETE is answered like the first.")
+	leave := r.Delete("endPlayback", "/stream/whep/{id}", "Disconnect a WHEP player").WithAbout("The call may be repeated.")
+	leave.Enter = nil
 	leave.Status, leave.Errors = 0, []int{http.StatusNotFound}
 	add(a, leave, func(ctx context.Context, in *whepID) (*leftOutput, error) {
 		inst, err := a.fleet.Find(in.Desktop)

@@ -11,17 +11,18 @@ import (
 )
 
 type windowInfo struct {
-	ID          string `json:"id" doc:"X window id, in decimal"`
+	ID          string `json:"id" doc:"X window id in decimal"`
 	Title       string `json:"title"`
-	X           int    `json:"x" doc:"Of the content, as width and height: without the frame"`
+	X           int    `json:"x" doc:"x, y, width and height are of the content, without the frame"`
 	Y           int    `json:"y"`
 	Width       int    `json:"width"`
 	Height      int    `json:"height"`
-	IsActive    bool   `json:"isActive" doc:"It has the focus"`
-	Class       string `json:"class,omitempty" doc:"The program's class" example:"XTerm"`
+	IsActive    bool   `json:"isActive" doc:"Whether it has the focus"`
+	Class       string `json:"class,omitempty" doc:"Class of the program's windows" example:"XTerm"`
 	PID         int    `json:"pid,omitempty"`
 	IsMinimised bool   `json:"isMinimised,omitempty"`
 	IsMaximised bool   `json:"isMaximised,omitempty"`
+	IsDialog    bool   `json:"isDialog,omitempty"`
 }
 
 type windowList struct {
@@ -31,7 +32,7 @@ type windowList struct {
 func infoOf(w desktop.Window) windowInfo {
 	return windowInfo{
 		ID: windowID(w.ID), Title: w.Title, X: w.Bounds.X, Y: w.Bounds.Y, Width: w.Bounds.Width, Height: w.Bounds.Height,
-		IsActive: w.Active, Class: w.Class, PID: w.PID, IsMinimised: w.Minimised, IsMaximised: w.Maximised,
+		IsActive: w.Active, Class: w.Class, PID: w.PID, IsMinimised: w.Minimised, IsMaximised: w.Maximised, IsDialog: w.Dialog,
 	}
 }
 
@@ -62,12 +63,12 @@ func windowNumber(text string) (desktop.WindowID, error) {
 
 type windowsInput struct {
 	Desktop string `path:"desktop" default:"main"`
-	All     bool   `query:"all" doc:"Also those without a title and the small ones"`
+	All     bool   `query:"all" doc:"Include small windows and windows without a title"`
 }
 
 type windowInput struct {
 	Desktop string `path:"desktop" default:"main"`
-	ID      string `path:"id" doc:"The window's id" example:"8388621"`
+	ID      string `path:"id" doc:"Id of the window" example:"8388621"`
 }
 
 type moveWindow struct {
@@ -91,7 +92,7 @@ func (a *Area) registerWindows() {
 		return rest.Reply(windowList{windowInfos(list)}, err)
 	})
 	r.Errors = []int{http.StatusNotFound}
-	act(a, r.Get("getFocusedWindow", "/windows/focused", "Tell which window has the focus"),
+	act(a, r.Get("getFocusedWindow", "/windows/focused", "Get the focused window"),
 		func(ctx context.Context, in *target) (*rest.Output[windowInfo], error) {
 			d, err := running[interface {
 				FocusedWindow(context.Context) (desktop.Window, error)
@@ -103,21 +104,21 @@ func (a *Area) registerWindows() {
 			return rest.Reply(infoOf(w), err)
 		})
 	act(a, r.Post("moveWindow", "/windows/{id}/move", "Move a window").
-		WithAbout("Its content's top left corner goes there, as far as the window manager allows."),
+		WithAbout("x and y are the position of the top left corner of the content. The window manager may choose another position."),
 		func(ctx context.Context, in *itemInput[moveWindow]) (*rest.Output[windowInfo], error) {
 			return a.manage(in.Desktop, in.ID, nil, func(d computer.WindowManager, id desktop.WindowID) (desktop.Window, error) {
-				return d.MoveWindow(ctx, id, pointOf(in.Body.X, in.Body.Y))
+				return d.MoveWindow(ctx, id, pointOf(pixel(in.Body.X), pixel(in.Body.Y)))
 			})
 		})
 	act(a, r.Post("resizeWindow", "/windows/{id}/resize", "Resize a window").
-		WithAbout("A terminal takes the nearest size that shows whole characters."),
+		WithAbout("A terminal gets the nearest size that fits whole characters."),
 		func(ctx context.Context, in *itemInput[resizeWindow]) (*rest.Output[windowInfo], error) {
 			size, bad := sizeOf(in.Body.Width, in.Body.Height)
 			return a.manage(in.Desktop, in.ID, bad, func(d computer.WindowManager, id desktop.WindowID) (desktop.Window, error) {
 				return d.ResizeWindow(ctx, id, size)
 			})
 		})
-	a.registerWindowActions(r)
+	registerWindowActions(a, r)
 }
 
 // manage returns what do returns for a window of a running desktop. bad is what is wrong
@@ -136,7 +137,7 @@ func (a *Area) manage(desktopID, id string, bad error, do func(computer.WindowMa
 }
 
 // registerWindowActions adds the actions without a body.
-func (a *Area) registerWindowActions(r rest.Route) {
+func registerWindowActions(a *Area, r rest.Route) {
 	action := func(r rest.Route, do func(computer.WindowManager, context.Context, desktop.WindowID) (desktop.Window, error)) {
 		act(a, r, func(ctx context.Context, in *windowInput) (*rest.Output[windowInfo], error) {
 			return a.manage(in.Desktop, in.ID, nil, func(d computer.WindowManager, id desktop.WindowID) (desktop.Window, error) {
@@ -149,13 +150,13 @@ func (a *Area) registerWindowActions(r rest.Route) {
 			return d.MaximiseWindow(ctx, id, on)
 		}
 	}
-	action(r.Post("focusWindow", "/windows/{id}/focus", "Raise a window and give it the focus"), computer.WindowManager.FocusWindow)
-	action(r.Post("minimiseWindow", "/windows/{id}/minimise", "Take a window off the screen").WithAbout("focus and restore bring it back."),
+	action(r.Post("focusWindow", "/windows/{id}/focus", "Raise and focus a window"), computer.WindowManager.FocusWindow)
+	action(r.Post("minimiseWindow", "/windows/{id}/minimise", "Minimize a window").WithAbout("focus and restore show the window again."),
 		computer.WindowManager.MinimiseWindow)
-	action(r.Post("maximiseWindow", "/windows/{id}/maximise", "Give a window the whole screen"), maximise(true))
-	action(r.Post("restoreWindow", "/windows/{id}/restore", "Give a window its former size"), maximise(false))
+	action(r.Post("maximiseWindow", "/windows/{id}/maximise", "Maximize a window"), maximise(true))
+	action(r.Post("restoreWindow", "/windows/{id}/restore", "Restore a window to its previous size"), maximise(false))
 	act(a, r.Post("closeWindow", "/windows/{id}/close", "Ask a window to close").
-		WithAbout("As its close button does: the program may ask its user first."),
+		WithAbout("Like the window's close button: the program may ask for confirmation."),
 		func(ctx context.Context, in *windowInput) (*rest.OKOutput, error) {
 			_, err := a.manage(in.Desktop, in.ID, nil, func(d computer.WindowManager, id desktop.WindowID) (w desktop.Window, err error) {
 				return w, d.CloseWindow(ctx, id)

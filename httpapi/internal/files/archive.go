@@ -17,7 +17,7 @@ import (
 )
 
 // archiveTypes are the types under which archives come. Which compression one
-// really has, its first bytes tell.
+// really has, its first bytes show.
 var archiveTypes = []string{
 	"application/x-tar", "application/tar", "application/x-gtar", "application/x-ustar",
 	"application/gzip", "application/x-gzip", "application/x-tgz", "application/x-gtar-compressed", "application/x-compressed-tar",
@@ -26,14 +26,14 @@ var archiveTypes = []string{
 
 type extractInput struct {
 	FolderQuery
-	Sync        bool   `query:"sync" default:"true" doc:"Answer once all is safe on the disk; false: a power failure may lose it"`
-	ContentType string `header:"Content-Type" doc:"One of the types of tar archives, compressed or not"`
+	Sync        bool   `query:"sync" default:"true" doc:"Respond after all files are synced to disk; with false, a power failure may lose them"`
+	ContentType string `header:"Content-Type" doc:"Media type of the archive, compressed or uncompressed"`
 }
 
 type extractOutput struct {
 	Body struct {
-		Paths     []string `json:"paths" nullable:"false" doc:"Absolute; the first 1024"`
-		Truncated bool     `json:"truncated" doc:"There are more than that"`
+		Paths     []string `json:"paths" nullable:"false" doc:"Absolute paths of the first 1024 entries"`
+		Truncated bool     `json:"truncated" doc:"Whether there are more"`
 	}
 }
 
@@ -62,17 +62,17 @@ var archiveFormats = map[string]struct {
 func (a *area) registerArchives(r rest.Route) {
 	up := r.Post("uploadBatch", "/v1/fs/upload-batch", "Unpack a tar archive into a directory").
 		WithErrors(http.StatusConflict, http.StatusInternalServerError, http.StatusInsufficientStorage)
-	up.About = "The archive may be compressed with gzip or zstd. It is all or nothing: an archive that is damaged, or has a path, " +
-		"a link or a device that is refused, changes nothing."
+	up.About = "The archive may be compressed with gzip or zstd. Unpacking is all or nothing: an archive that is damaged, " +
+		"or contains a refused path, link or device, changes nothing."
 	up.Body = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 	for _, t := range archiveTypes {
 		up.Body.Content[t] = rest.Binary()
 	}
 	rest.Add(a.Group, up, a.uploadBatch)
-	down := r.Get("downloadArchive", "/v1/fs/archive", "Read a directory, or a file, as a tar archive")
+	down := r.Get("downloadArchive", "/v1/fs/archive", "Download a directory or a file as a tar archive")
 	down.Query = true
-	down.About = "It is made while it is sent. Links stay links; what cannot be read is left out. " +
-		"Should something go wrong in the middle, the connection breaks."
+	down.About = "The archive is created while it is sent. Symbolic links are stored as links; unreadable files are omitted. " +
+		"After an error in the middle, the server closes the connection."
 	down.Content = map[string]*huma.MediaType{}
 	for f := range maps.Values(archiveFormats) {
 		down.Content[f.contentType] = rest.Binary()
@@ -81,7 +81,7 @@ func (a *area) registerArchives(r rest.Route) {
 }
 
 func (a *area) uploadBatch(ctx context.Context, in *extractInput) (*extractOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (a *area) uploadBatch(ctx context.Context, in *extractInput) (*extractOutpu
 }
 
 func (a *area) downloadArchive(ctx context.Context, in *archiveInput) (*archiveOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,56 +10,59 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/filesystem"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 // RootQuery says what a path is relative to.
 type RootQuery struct {
-	Root string `query:"root" doc:"Name of the root that a relative path is below; the home directory when left out"`
+	Root string `query:"root" doc:"Name of the root that relative paths are below; defaults to the home directory"`
 }
 
 // PathQuery names a file. Its bytes need not be UTF-8: a percent-encoded %FF is
 // that byte.
 type PathQuery struct {
-	Path string `query:"path" required:"true" doc:"Absolute, or below root or the home directory; ~ is the home directory. Any byte but NUL may be percent-encoded"`
+	Path string `query:"path" required:"true" doc:"Path: absolute, or relative to root or the home directory; ~ is the home directory. Any byte except NUL may be percent-encoded"`
 	RootQuery
 }
 
 // FolderQuery names a directory.
 type FolderQuery struct {
-	Path string `query:"path" doc:"Absolute, or below root or the home directory, which it is when left out; ~ is the home directory"`
+	Path string `query:"path" doc:"Path: absolute, or relative to root or the home directory; ~ is the home directory. Defaults to the home directory"`
 	RootQuery
 }
 
-// in is the file system with relative paths where the request says.
-func (a *area) in(q RootQuery) (*filesystem.FS, error) {
-	if q.Root == "" {
-		return a.files, nil
+// in is the file system that the request's token reaches, with relative paths where the
+// request says.
+func (a *area) in(ctx context.Context, q RootQuery) (*filesystem.FS, error) {
+	files, err := a.of(rest.GrantOf(ctx))
+	if err != nil || q.Root == "" {
+		return files, err
 	}
-	return a.files.In(q.Root)
+	return files.In(q.Root)
 }
 
 // FileFacts are the members that every file has.
 type FileFacts struct {
-	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"Everything other than a directory is a file"`
+	EntryType filesystem.Type `json:"entryType" enum:"file,directory" doc:"directory, or file for everything else"`
 	Size      int64           `json:"size"`
 	Modified  string          `json:"modified,omitempty" format:"date-time"`
 
-	Link         bool   `json:"link,omitempty" doc:"It is a symbolic link"`
-	Target       string `json:"target,omitempty" doc:"What the link says"`
-	TargetBase64 string `json:"targetBase64,omitempty" doc:"The bytes of target, when they are not UTF-8"`
+	Link         bool   `json:"link,omitempty" doc:"Whether it is a symbolic link"`
+	Target       string `json:"target,omitempty" doc:"Target of the link, as stored"`
+	TargetBase64 string `json:"targetBase64,omitempty" doc:"Target in base64, if it is not UTF-8"`
 
-	Mode string  `json:"mode,omitempty" doc:"With details=true: permission bits, octal" example:"0644"`
-	Kind string  `json:"kind,omitempty" enum:"file,directory,link,fifo,socket,device,unknown" doc:"With details=true: what it really is"`
-	UID  *uint32 `json:"uid,omitempty" doc:"With details=true: owner"`
-	GID  *uint32 `json:"gid,omitempty" doc:"With details=true: group"`
-	ETag string  `json:"etag,omitempty" doc:"With details=true: names this state of the file"`
+	Mode string  `json:"mode,omitempty" doc:"Permission bits in octal; requires details=true" example:"0644"`
+	Kind string  `json:"kind,omitempty" enum:"file,directory,link,fifo,socket,device,unknown" doc:"Exact type; requires details=true"`
+	UID  *uint32 `json:"uid,omitempty" doc:"User id of the owner; requires details=true"`
+	GID  *uint32 `json:"gid,omitempty" doc:"Group id; requires details=true"`
+	ETag string  `json:"etag,omitempty" doc:"Entity tag of the content; requires details=true"`
 }
 
 // FilePath is a path in an answer.
 type FilePath struct {
-	Path       string `json:"path" doc:"Absolute"`
-	PathBase64 string `json:"pathBase64,omitempty" doc:"The bytes of path, when they are not UTF-8"`
+	Path       string `json:"path" doc:"Absolute path"`
+	PathBase64 string `json:"pathBase64,omitempty" doc:"Path in base64, if it is not UTF-8"`
 }
 
 type fileStat struct {
@@ -69,7 +73,7 @@ type fileStat struct {
 // FileEntry is an entry of a directory.
 type FileEntry struct {
 	Name       string `json:"name"`
-	NameBase64 string `json:"nameBase64,omitempty" doc:"The bytes of name, when they are not UTF-8"`
+	NameBase64 string `json:"nameBase64,omitempty" doc:"Name in base64, if it is not UTF-8"`
 	FilePath
 	FileFacts
 }
@@ -144,14 +148,14 @@ func parseMode(given string) (os.FileMode, error) {
 // area is the area of files.
 type area struct {
 	rest.Group
-	files *filesystem.FS
+	*Reach
 }
 
 // Register adds the routes of files.
-func Register(api *rest.API, files *filesystem.FS) {
-	a := &area{rest.Group{API: api, Problem: problem}, files}
+func Register(api *rest.API, reach *Reach) {
+	a := &area{rest.Group{API: api, Problem: Problem}, reach}
 
-	r := rest.Route{Tag: "Files", Errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
+	r := rest.Route{Tag: "Files", Scope: grants.ScopeSupervise, Errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
 	a.registerEntries(r)
 	a.registerReading(r)
 	a.registerWriting(r)

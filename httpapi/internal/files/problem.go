@@ -8,8 +8,9 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
-// problem is the answer to an error of package filesystem, or nil.
-func problem(err error) *rest.Problem {
+// Problem returns the problem for an error of package filesystem, or nil if err is another
+// error.
+func Problem(err error) *rest.Problem {
 	var e *filesystem.Error
 	var p *rest.Problem
 	switch {

@@ -52,7 +52,7 @@ func TestFileProblems(t *testing.T) {
 		{of("write", nil, rest.TooLarge(10)), 413, "invalid_request"},
 		{of("write", nil, rest.RequestTimeout.Problem("late")), 408, "invalid_request"},
 	} {
-		p := rest.Group{Problem: problem}.ProblemOf(tc.err, rest.Internal)
+		p := rest.Group{Problem: Problem}.ProblemOf(tc.err, rest.Internal)
 		if p.Status != tc.status || p.Code != tc.code {
 			t.Errorf("%v = %d %s, want %d %s", tc.err, p.Status, p.Code, tc.status, tc.code)
 		}
@@ -64,7 +64,7 @@ func TestFileProblems(t *testing.T) {
 			t.Errorf("%v: %q does not name the path", tc.err, p.Detail)
 		}
 	}
-	if p := problem(context.Canceled); p != nil {
+	if p := Problem(context.Canceled); p != nil {
 		t.Errorf("an error of another package = %v", p)
 	}
 }

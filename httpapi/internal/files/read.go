@@ -15,18 +15,18 @@ import (
 
 type readInput struct {
 	PathQuery
-	Download bool `query:"download" doc:"Have browsers save it under its name"`
+	Download bool `query:"download" doc:"Make browsers save the file under its name"`
 	rest.Conditions
 }
 
 func (a *area) registerReading(r rest.Route) {
-	r = r.Get("readFile", "/v1/fs/file", "Read a file").WithErrors(http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
+	r = r.Get("readFile", "/v1/fs/file", "Download a file").WithErrors(http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
 	r.Query = true
-	r.About = "A range, and what was not changed since, are answered as RFC 9110 has them. HEAD tells size and entity tag."
+	r.About = "Supports ranges and conditional requests (RFC 9110). HEAD returns the size and the entity tag."
 	whole := binaryFile()
 	r.Content = whole
 	r.More = map[string]*huma.Response{
-		"206": {Description: "The range that was asked for", Content: whole},
+		"206": {Description: "The requested range", Content: whole},
 		"304": {Description: http.StatusText(http.StatusNotModified)},
 	}
 	rest.Add(a.Group, r, a.readFile)
@@ -38,7 +38,7 @@ func binaryFile() map[string]*huma.MediaType {
 }
 
 func (a *area) readFile(ctx context.Context, in *readInput) (*rest.FileOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}

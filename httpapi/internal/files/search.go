@@ -10,54 +10,54 @@ import (
 
 type searchInput struct {
 	FolderQuery
-	Glob       string          `query:"glob" doc:"Paths below the directory: * is anything but a slash, ** any number of directories, {a,b} one of them" example:"**/*.go"`
-	Text       string          `query:"text" doc:"What files have to contain"`
-	Regexp     string          `query:"regexp" doc:"The same as a regular expression (RE2), matched with each line; excludes text"`
-	IgnoreCase bool            `query:"ignoreCase" doc:"Take no notice of upper and lower case in text or regexp"`
-	Type       filesystem.Type `query:"type" enum:"file,directory" doc:"Only those; symbolic links are files"`
-	Hidden     bool            `query:"hidden" doc:"Look at names that begin with a dot, too"`
-	Depth      int64           `query:"depth" minimum:"0" maximum:"4096" doc:"How many levels to go down; as many as the server allows when left out"`
-	Limit      int64           `query:"limit" minimum:"0" maximum:"100000" doc:"How many matches there may be, or lines of them; 1000 when left out"`
-	MaxBytes   int64           `query:"maxFileBytes" minimum:"0" maximum:"1073741824" doc:"The largest file to look into; 16 MiB when left out"`
-	TimeoutMS  int64           `query:"timeoutMs" minimum:"0" maximum:"300000" doc:"Answer with what was found by then; 30000 when left out"`
+	Glob       string          `query:"glob" doc:"Pattern for paths below the directory: * matches anything except a slash, ** any number of directories, {a,b} either" example:"**/*.go"`
+	Text       string          `query:"text" doc:"Text that files must contain"`
+	Regexp     string          `query:"regexp" doc:"Regular expression (RE2) that a line must match; excludes text"`
+	IgnoreCase bool            `query:"ignoreCase" doc:"Ignore the case of text or regexp"`
+	Type       filesystem.Type `query:"type" enum:"file,directory" doc:"Type of entries; symbolic links are files"`
+	Hidden     bool            `query:"hidden" doc:"Include names that begin with a dot"`
+	Depth      int64           `query:"depth" minimum:"0" maximum:"4096" doc:"Maximum depth; defaults to the server's limit"`
+	Limit      int64           `query:"limit" minimum:"0" maximum:"100000" doc:"Maximum number of matches, and of their lines; defaults to 1000"`
+	MaxBytes   int64           `query:"maxFileBytes" minimum:"0" maximum:"1073741824" doc:"Maximum size of files to search; defaults to 16 MiB"`
+	TimeoutMS  int64           `query:"timeoutMs" minimum:"0" maximum:"300000" doc:"Time after which the search returns what it found; defaults to 30000"`
 }
 
 type (
 	searchOutput struct{ Body SearchBody }
 	// SearchBody is what was found.
 	SearchBody struct {
-		Matches   []searchMatch    `json:"matches" nullable:"false" doc:"Sorted by path, directory by directory"`
-		Truncated bool             `json:"truncated" doc:"There may be more: a limit was reached"`
-		Limit     filesystem.Limit `json:"limit,omitempty" enum:"results,entries,bytes,time" doc:"Which limit that was"`
-		Entries   int              `json:"entries" doc:"How many entries were looked at"`
-		Files     int              `json:"files" doc:"How many files were read"`
-		Bytes     int64            `json:"bytes" doc:"How much was read of them"`
-		Skipped   searchSkipped    `json:"skipped" doc:"What was not searched"`
+		Matches   []searchMatch    `json:"matches" nullable:"false" doc:"Matches sorted by path, one directory after another"`
+		Truncated bool             `json:"truncated" doc:"Whether a limit was reached, so that there may be more matches"`
+		Limit     filesystem.Limit `json:"limit,omitempty" enum:"results,entries,bytes,time" doc:"Limit that was reached"`
+		Entries   int              `json:"entries" doc:"Number of visited entries"`
+		Files     int              `json:"files" doc:"Number of files read"`
+		Bytes     int64            `json:"bytes" doc:"Number of bytes read"`
+		Skipped   searchSkipped    `json:"skipped" doc:"Counts of entries that were not searched"`
 	}
 	searchMatch struct {
 		FileEntry
-		Lines []searchLine `json:"lines,omitempty" nullable:"false" doc:"Where the text was found"`
+		Lines []searchLine `json:"lines,omitempty" nullable:"false" doc:"Matching lines"`
 	}
 	searchLine struct {
-		Number int    `json:"number" doc:"Counts from 1"`
-		Column int    `json:"column" doc:"Of the first match, in characters, counts from 1"`
-		Text   string `json:"text" doc:"The line, or the part of a long one around the match"`
-		Cut    bool   `json:"cut,omitempty" doc:"It is only a part of the line"`
+		Number int    `json:"number" doc:"Line number, starting at 1"`
+		Column int    `json:"column" doc:"Column of the first match in characters, starting at 1"`
+		Text   string `json:"text" doc:"Line, or the part of a long line around the match"`
+		Cut    bool   `json:"cut,omitempty" doc:"Whether text is only a part of the line"`
 	}
 	searchSkipped struct {
-		Binary     int `json:"binary" doc:"Files that are no text"`
-		TooLarge   int `json:"tooLarge" doc:"Files larger than maxFileBytes"`
-		Unreadable int `json:"unreadable" doc:"Files and directories that may not be read"`
+		Binary     int `json:"binary" doc:"Number of binary files"`
+		TooLarge   int `json:"tooLarge" doc:"Number of files larger than maxFileBytes"`
+		Unreadable int `json:"unreadable" doc:"Number of files and directories that could not be read"`
 	}
 )
 
 func (a *area) registerSearch(r rest.Route) {
 	rest.Add(a.Group, r.Get("searchFiles", "/v1/fs/search", "Find files by name and content").
-		WithAbout("Symbolic links are not followed. Reaching a limit is no error."), a.searchFiles)
+		WithAbout("Symbolic links are not followed. A search that reaches a limit returns what it found."), a.searchFiles)
 }
 
 func (a *area) searchFiles(ctx context.Context, in *searchInput) (*searchOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}

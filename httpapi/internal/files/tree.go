@@ -16,39 +16,39 @@ import (
 type (
 	entriesInput struct {
 		FolderQuery
-		Recursive bool   `query:"recursive" doc:"List what is in directories below as well, right after each; links are not followed"`
-		Depth     int64  `query:"depth" minimum:"0" maximum:"4096" doc:"With recursive: how many levels to go down; as many as the server allows when left out"`
-		Limit     int64  `query:"limit" minimum:"0" maximum:"1000000" doc:"At most that many entries; as many as the server allows, 100000, when left out"`
-		After     string `query:"after" doc:"Continues a listing: what Deskhand-Next of the page before said"`
-		Details   bool   `query:"details" doc:"Tell mode, kind, owner and etag as well"`
+		Recursive bool   `query:"recursive" doc:"List subdirectories too, each before its contents; links are not followed"`
+		Depth     int64  `query:"depth" minimum:"0" maximum:"4096" doc:"With recursive: maximum depth; defaults to the server's limit"`
+		Limit     int64  `query:"limit" minimum:"0" maximum:"1000000" doc:"Maximum number of entries; defaults to the server's limit, 100000"`
+		After     string `query:"after" doc:"Continue after this entry; pass Deskhand-Next of the previous page"`
+		Details   bool   `query:"details" doc:"Include mode, kind, owner and etag"`
 	}
 	entriesOutput struct {
-		Next    string      `header:"Deskhand-Next" doc:"There are more entries: pass this as after, in addition to the other parameters"`
+		Next    string      `header:"Deskhand-Next" doc:"Value of after for the next page, with the same other parameters"`
 		Link    string      `header:"Link" doc:"The next page, with rel=next (RFC 8288)"`
-		Skipped string      `header:"Deskhand-Skipped" doc:"With recursive: how many directories could not be read"`
+		Skipped string      `header:"Deskhand-Skipped" doc:"With recursive: number of directories that could not be read"`
 		Body    []FileEntry `nullable:"false"`
 	}
 	statInput struct {
 		PathQuery
-		Follow  bool `query:"follow" default:"true" doc:"Describe what a symbolic link leads to; false: the link itself, even one that leads nowhere"`
-		Details bool `query:"details" doc:"Tell mode, kind, owner and etag as well"`
+		Follow  bool `query:"follow" default:"true" doc:"Follow a symbolic link; with false, describe the link, even if it is dangling"`
+		Details bool `query:"details" doc:"Include mode, kind, owner and etag"`
 	}
 	statOutput struct {
-		ETag string `header:"ETag" doc:"Names this state of the file"`
+		ETag string `header:"ETag" doc:"Entity tag of the content"`
 		Body fileStat
 	}
 	rerenameInput struct {
 		PathQuery
-		Recursive bool `query:"recursive" doc:"Remove a directory with all that is in it"`
+		Recursive bool `query:"recursive" doc:"Remove a directory and its contents"`
 	}
 	pathOutput struct{ Body FilePath }
 
 	renameBody struct {
-		From       string `json:"from,omitempty" doc:"What to move"`
-		FromBase64 string `json:"fromBase64,omitempty" contentEncoding:"base64" doc:"Its bytes, when they are not UTF-8"`
-		To         string `json:"to,omitempty" doc:"Its new path, not the directory to put it into"`
-		ToBase64   string `json:"toBase64,omitempty" contentEncoding:"base64" doc:"Its bytes, when they are not UTF-8"`
-		Overwrite  bool   `json:"overwrite,omitempty" doc:"Replace what is there, a directory with all that is in it"`
+		From       string `json:"from,omitempty" doc:"Path to move"`
+		FromBase64 string `json:"fromBase64,omitempty" contentEncoding:"base64" doc:"The path in base64, if it is not UTF-8"`
+		To         string `json:"to,omitempty" doc:"New path itself, not its parent directory"`
+		ToBase64   string `json:"toBase64,omitempty" contentEncoding:"base64" doc:"The path in base64, if it is not UTF-8"`
+		Overwrite  bool   `json:"overwrite,omitempty" doc:"Replace an existing file, or a directory and its contents"`
 	}
 	renameInput struct {
 		RootQuery
@@ -56,9 +56,9 @@ type (
 	}
 	renameOutput struct {
 		Body struct {
-			From       string `json:"from" doc:"Absolute"`
+			From       string `json:"from" doc:"Absolute path"`
 			FromBase64 string `json:"fromBase64,omitempty"`
-			To         string `json:"to" doc:"Absolute"`
+			To         string `json:"to" doc:"Absolute path"`
 			ToBase64   string `json:"toBase64,omitempty"`
 		}
 	}
@@ -66,12 +66,12 @@ type (
 
 func (a *area) registerEntries(r rest.Route) {
 	rest.Add(a.Group, r.Get("listEntries", "/v1/fs/entries", "List a directory").
-		WithAbout("Sorted by name, byte by byte. Of symbolic links, the links themselves."), a.listEntries)
-	rest.Add(a.Group, r.Get("statFile", "/v1/fs/stat", "Tell about a file or directory"), a.statFile)
+		WithAbout("Entries are sorted by the bytes of their names. Symbolic links are not followed."), a.listEntries)
+	rest.Add(a.Group, r.Get("statFile", "/v1/fs/stat", "Get information about a file or directory"), a.statFile)
 }
 
 func (a *area) listEntries(ctx context.Context, in *entriesInput) (*entriesOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func nextPage(in *entriesInput, next string) string {
 	return "<?" + q.Encode() + `>; rel="next"`
 }
 
-func (a *area) statFile(_ context.Context, in *statInput) (*statOutput, error) {
-	files, err := a.in(in.RootQuery)
+func (a *area) statFile(ctx context.Context, in *statInput) (*statOutput, error) {
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -140,22 +140,22 @@ func (a *area) statFile(_ context.Context, in *statInput) (*statOutput, error) {
 
 func (a *area) registerTree(r rest.Route) {
 	r = r.WithErrors(http.StatusConflict)
-	remove := r.Delete("deleteEntry", "/v1/fs/entry", "Remove a file, a link or a directory").WithAbout("Of a symbolic link, the link only.")
+	remove := r.Delete("deleteEntry", "/v1/fs/entry", "Remove a file, a link or a directory").WithAbout("Symbolic links are not followed.")
 	remove.Status = http.StatusOK
 	rest.Add(a.Group, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
-		return a.atPath(in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
+		return a.atPath(ctx, in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
 	})
-	mkdir := r.Post("makeDirectory", "/v1/fs/mkdir", "Make a directory, and those above it").WithAbout("One that exists is no error.")
-	rest.Add(a.Group, mkdir, func(_ context.Context, in *PathQuery) (*pathOutput, error) {
-		return a.atPath(*in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
+	mkdir := r.Post("makeDirectory", "/v1/fs/mkdir", "Create a directory and its parents").WithAbout("Creating a directory that exists succeeds.")
+	rest.Add(a.Group, mkdir, func(ctx context.Context, in *PathQuery) (*pathOutput, error) {
+		return a.atPath(ctx, *in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
 	})
 	rest.Add(a.Group, r.Post("moveEntry", "/v1/fs/move", "Move a file, a link or a directory").
-		WithAbout("Across file systems, too. Nothing is removed before what replaces it is in its place."), a.moveEntry)
+		WithAbout("Also moves between file systems. The source, and a target that is overwritten, are removed only after the copy is complete."), a.moveEntry)
 }
 
 // atPath does something to a path and answers with it.
-func (a *area) atPath(q PathQuery, do func(*filesystem.FS) error) (*pathOutput, error) {
-	files, err := a.in(q.RootQuery)
+func (a *area) atPath(ctx context.Context, q PathQuery, do func(*filesystem.FS) error) (*pathOutput, error) {
+	files, err := a.in(ctx, q.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (a *area) atPath(q PathQuery, do func(*filesystem.FS) error) (*pathOutput, 
 }
 
 func (a *area) moveEntry(ctx context.Context, in *renameInput) (*renameOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}

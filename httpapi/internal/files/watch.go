@@ -11,7 +11,7 @@ import (
 
 type watchFilesInput struct {
 	FolderQuery
-	Recursive bool `query:"recursive" doc:"Watch all directories below as well, also those that are made later"`
+	Recursive bool `query:"recursive" doc:"Watch subdirectories too, including new ones"`
 }
 
 // FileEvent is what happened to a file.
@@ -24,18 +24,18 @@ type FileEvent struct {
 }
 
 func (a *area) registerWatch(r rest.Route) {
-	r = r.Get("watchFiles", "/v1/fs/watch", "Follow what happens to files")
+	r = r.Get("watchFiles", "/v1/fs/watch", "Stream the changes of files")
 	r.Query = true
 	r.About = "A stream of server-sent events named created, changed, removed and renamed (moved away), whose data is JSON: " +
-		"type, path, and directory when it is one. An event named overflow says that some were missed, and where: look again. " +
-		"The comment \": connected\" comes first; what happens from then on is told. " +
-		"The stream ends when what is watched is removed or moved away, or, after an event named error with a problem, because watching failed."
+		"type, path, and directory: true for a directory. An event named overflow says that events were dropped, and in which path: list it again. " +
+		"The stream starts with the comment \": connected\", and includes all changes after it. " +
+		"It ends when the watched path is removed or moved away, or with an event named error, which has a problem, when watching fails."
 	r.Content = rest.EventContent()
 	rest.Add(a.Group, r, a.watchFiles)
 }
 
-func (a *area) watchFiles(_ context.Context, in *watchFilesInput) (*rest.EventsOutput, error) {
-	files, err := a.in(in.RootQuery)
+func (a *area) watchFiles(ctx context.Context, in *watchFilesInput) (*rest.EventsOutput, error) {
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (a *area) watchFiles(_ context.Context, in *watchFilesInput) (*rest.EventsO
 		Next: func(ctx context.Context) (fileEvent, error) {
 			e, err := rest.Receive(ctx, watch.Events())
 			if failed := watch.Err(); errors.Is(err, io.EOF) && failed != nil {
-				return fileEvent{failed: failed}, nil
+				return fileEvent{failed: failed}, nil //nolint:nilerr // Write sends it
 			}
 			return fileEvent{Event: e}, err
 		},

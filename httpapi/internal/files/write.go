@@ -16,12 +16,12 @@ import (
 
 type writeInput struct {
 	PathQuery
-	Append       bool   `query:"append" doc:"Add to the end of the file instead of replacing it"`
-	Sync         bool   `query:"sync" default:"true" doc:"Answer once it is safe on the disk; false: a power failure may lose it"`
-	Mode         string `query:"mode" doc:"Permission bits, octal, as in 755; those that it had when left out"`
-	IfMatch      string `header:"If-Match" doc:"Fail with 412 unless the file has this entity tag; * stands for any file"`
-	IfNoneMatch  string `header:"If-None-Match" doc:"*: fail with 412 when there is a file already"`
-	ContentRange string `header:"Content-Range" doc:"Not supported: refused, since the body would replace the whole file"`
+	Append       bool   `query:"append" doc:"Append to the file instead of replacing it"`
+	Sync         bool   `query:"sync" default:"true" doc:"Respond after the file is synced to disk; with false, a power failure may lose it"`
+	Mode         string `query:"mode" doc:"Permission bits in octal, such as 755; defaults to the current ones"`
+	IfMatch      string `header:"If-Match" doc:"Fail with 412 unless the file has this entity tag; * matches any existing file"`
+	IfNoneMatch  string `header:"If-None-Match" doc:"With *, fail with 412 if the file exists"`
+	ContentRange string `header:"Content-Range" doc:"Not supported: the request is rejected, since the body would replace the whole file"`
 }
 
 type writeOutput struct {
@@ -33,16 +33,16 @@ type writeOutput struct {
 
 func (a *area) registerWriting(r rest.Route) {
 	r.ID, r.Method, r.Path = "writeFile", http.MethodPut, "/v1/fs/file"
-	r.Summary = "Write a file"
-	r.About = "The body, of whatever type and size, is the content. It is there as a whole or not at all: until the body " +
-		"has arrived, the old content stays. Directories above that are missing are made."
+	r.Summary = "Upload a file"
+	r.About = "The body is the content, of any type and size. The file is replaced atomically after the whole body has arrived. " +
+		"Missing parent directories are created."
 	r.Body = &huma.RequestBody{Required: true, Content: binaryFile()}
 	r.Errors = append(slices.Clip(r.Errors), http.StatusConflict, http.StatusPreconditionFailed, http.StatusInternalServerError, http.StatusInsufficientStorage)
 	rest.Add(a.Group, r, a.writeFile)
 }
 
 func (a *area) writeFile(ctx context.Context, in *writeInput) (*writeOutput, error) {
-	files, err := a.in(in.RootQuery)
+	files, err := a.in(ctx, in.RootQuery)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // agentTokens are the tokens with which agents that run here use desktops. They are
 // kept in memory alone: the agents end with this server.
 type agentTokens struct {
-	mu     sync.Mutex                      // guards what follows
+	mu     sync.Mutex                      // guards the fields below
 	grants map[context.Context]*agentToken // by the agent's process
 }
 

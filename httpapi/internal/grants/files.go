@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -110,12 +111,24 @@ func (t *Store) eraseSoon(after time.Duration) {
 func (t *Store) erase() map[string]error {
 	dir := tokenDir(t.StateDir.Path())
 	failed := map[string]error{}
+	var shared []string
 	t.mu.Lock()
-	for id := range t.ended {
-		failed[id] = nil
+	for id, e := range t.ended {
+		if failed[id] = nil; e.shared {
+			shared = append(shared, id)
+		}
 	}
 	t.mu.Unlock()
+	if len(shared) > 0 {
+		err := t.eraseShared(shared)
+		for _, id := range shared {
+			failed[id] = err
+		}
+	}
 	for id := range failed {
+		if slices.Contains(shared, id) {
+			continue
+		}
 		if err := os.Remove(filepath.Join(dir, id+tokenSuffix)); !errors.Is(err, fs.ErrNotExist) {
 			failed[id] = err
 		}
@@ -124,14 +137,21 @@ func (t *Store) erase() map[string]error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, err := range failed {
-		if err = errors.Join(err, synced); err == nil {
+		if !slices.Contains(shared, id) {
+			err = errors.Join(err, synced)
+		}
+		if err == nil {
 			delete(t.ended, id)
 			delete(failed, id)
 			continue
 		}
 		failed[id] = err
-		if logged, is := t.ended[id]; is && !logged {
-			t.ended[id] = true
+		if e := t.ended[id]; e != nil && !e.logged && e.shared {
+			e.logged = true
+			t.Logger.Error("a token has ended, but the log of sessions does not have that yet; deskhand tries again until it has. If it ends before, the token is valid again",
+				"token", id, "error", err)
+		} else if e != nil && !e.logged {
+			e.logged = true
 			t.Logger.Error("a token has ended, but its file could not be removed; deskhand tries again until that is done. If it ends before, remove the file, or the token is valid again",
 				"token", id, "error", err)
 		}

@@ -20,15 +20,17 @@ import (
 // Scope says what a token is good for. Each has all that those before it have.
 type Scope int
 
+// The scopes.
 const (
-	noScope      Scope = iota - 1 // of a file that names none
-	ScopeAdmin                    // everything, as the server's own token; what routes need that say nothing
-	ScopeView                     // to see a desktop
-	ScopeControl                  // to act on it
-	ScopeAgent                    // to act on it as an agent, and to start programs there
+	noScope        Scope = iota - 1 // of a file that names none
+	ScopeAdmin                      // everything, as the server's own token; what routes need that say nothing
+	ScopeView                       // to see a desktop
+	ScopeControl                    // to act on it
+	ScopeAgent                      // to act on it as an agent, and to start programs there
+	ScopeSupervise                  // all desktops, agents and sessions, the files of its roots, but no tokens, secrets and processes of others
 )
 
-var scopeNames = map[Scope]string{ScopeAdmin: "admin", ScopeView: "view", ScopeControl: "control", ScopeAgent: "agent"}
+var scopeNames = map[Scope]string{ScopeAdmin: "admin", ScopeView: "view", ScopeControl: "control", ScopeAgent: "agent", ScopeSupervise: "supervise"}
 
 func (s Scope) String() string { return scopeNames[s] }
 
@@ -43,7 +45,7 @@ func (s *Scope) UnmarshalText(name []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("scope %q: must be view, control, agent or admin", name)
+	return fmt.Errorf("scope %q: must be view, control, agent, supervise or admin", name)
 }
 
 // Allows says whether a token of scope s may do what needs the scope of a route.
@@ -58,7 +60,8 @@ type Grant struct {
 	Name    string    `json:"name,omitempty"`
 	Scope   Scope     `json:"scope"`
 	Desktop string    `json:"desktop,omitempty"`
-	By      string    `json:"by,omitempty"` // id of the token that made it; empty: the server's own
+	Roots   []string  `json:"roots,omitempty"` // directories whose files a token of the scope supervise reaches
+	By      string    `json:"by,omitempty"`    // id of the token that made it; empty: the server's own
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 	Hash    string    `json:"hash"` // of the value, SHA-256 in hexadecimal
@@ -66,6 +69,7 @@ type Grant struct {
 	// NewestRecording is the newest id of a recording when the token was made.
 	NewestRecording string `json:"newestRecording"`
 
+	shared  bool      // it is in the log of sessions, for all servers
 	actorID string    // empty: ID
 	made    time.Time // Created by the monotonic clock; zero: an earlier server made the token
 
@@ -154,17 +158,18 @@ func (g *Grant) ViewersOf() string {
 	return g.ID
 }
 
+// Supervises reports whether a token is for the agents, sessions and desktops of the server,
+// and not for single desktops.
+func (g *Grant) Supervises() bool { return g == nil || g.Scope.Allows(ScopeSupervise) }
+
 // Sees reports whether a token may see the addresses of an owner's viewers and end
-// them. The server's token and admin tokens may, and other tokens for their own viewers.
-func (g *Grant) Sees(owner string) bool {
-	own := g.ViewersOf()
-	return own == "" || own == owner
-}
+// them. Tokens that supervise may, and other tokens for their own viewers.
+func (g *Grant) Sees(owner string) bool { return g.Supervises() || g.ID == owner }
 
 // ShownSince returns the time from which on a token shows events. Events of an earlier
 // server are gone, so a token that was made there shows all.
 func (g *Grant) ShownSince() time.Time {
-	if g == nil || g.Scope == ScopeAdmin {
+	if g.Supervises() {
 		return time.Time{}
 	}
 	return g.made

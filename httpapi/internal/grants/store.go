@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/internal/wallclock"
 )
@@ -59,6 +60,9 @@ type Config struct {
 	// NewestRecording returns the id of the newest recording of a desktop.
 	NewestRecording func(desktop string) (string, error)
 
+	// Log opens the log of sessions if several servers share it. Nil: they do not.
+	Log func(context.Context) (*eventlog.Log, error)
+
 	// Logger receives what goes wrong with the files of tokens.
 	Logger *slog.Logger
 }
@@ -72,18 +76,25 @@ func New(cfg Config) *Store { return &Store{Config: cfg} }
 type Store struct {
 	Config
 	agents agentTokens
+	shared sharedTokens
 
 	loading sync.Mutex // held while load reads the files; guards loaded
 	loaded  bool
 
-	mu     sync.Mutex // guards what follows; not held while files are read or written
+	mu     sync.Mutex // guards the fields below; not held while files are read or written
 	byHash map[string]*Grant
-	making int              // calls of create that write a file
-	ended  map[string]bool  // ids of tokens that have ended and whose files are still there; true: the log says so
-	retry  *time.Timer      // tries to remove these; nil: none is set
-	alarm  *wallclock.Alarm // rings when the next token expires; nil: there was no token yet
+	making int                    // calls of create that write a file
+	ended  map[string]*endedToken // by id; their files are still there, or the log does not have their end
+	retry  *time.Timer            // tries to remove these; nil: none is set
+	alarm  *wallclock.Alarm       // rings when the next token expires; nil: there was no token yet
 	closed bool
 	work   sync.WaitGroup // for the retry
+}
+
+// endedToken is a token that has ended, which is not stored yet.
+type endedToken struct {
+	shared bool // see Grant
+	logged bool // the failure to store it
 }
 
 // tokenPrefix begins the value of every token that POST /v1/tokens makes.
@@ -104,6 +115,9 @@ func (t *Store) load() error {
 	if err != nil {
 		return err
 	}
+	if err := t.catchUpSoon(); err != nil { // tokens in files may have been made with shared ones
+		return err
+	}
 	grants, err := readTokens(tokenDir(dir), t.Logger)
 	if err != nil {
 		return err
@@ -111,11 +125,16 @@ func (t *Store) load() error {
 	t.loaded = true
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.byHash, t.ended = map[string]*Grant{}, map[string]bool{}
+	if t.byHash == nil { // apply may have been first
+		t.byHash, t.ended = map[string]*Grant{}, map[string]*endedToken{}
+	}
 	if t.closed {
 		return ErrClosed
 	}
 	there := map[string]bool{"": true}
+	for _, g := range t.byHash {
+		there[g.ID] = true
+	}
 	for _, g := range grants {
 		g.begin()
 		t.byHash[g.Hash], there[g.ID] = g, true
@@ -123,6 +142,14 @@ func (t *Store) load() error {
 	t.finish(func(g *Grant) bool { return g.Over() || !there[g.By] })
 	t.setAlarm()
 	return nil
+}
+
+// loadAll is like load, and also reads the newest tokens of other servers.
+func (t *Store) loadAll() error {
+	if err := t.load(); err != nil {
+		return err
+	}
+	return t.catchUpSoon()
 }
 
 // setAlarm has tokens end when they expire by the wall clock, as after a suspension. The
@@ -161,9 +188,17 @@ func (t *Store) Find(value string) *Grant {
 		t.Logger.Error("tokens that were made by request are refused, since they cannot be read", "error", err)
 		return nil
 	}
+	if g := t.known(value); g != nil || t.Log == nil {
+		return g
+	}
+	return t.findShared(value)
+}
+
+// known returns the token of a value if it is in memory, or nil.
+func (t *Store) known(value string) *Grant {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// The hash is looked up, not the value: how long that takes tells nothing.
+	// The hash is looked up, not the value: the time that takes reveals nothing.
 	if g := t.byHash[hashOf(value)]; g != nil && !g.Over() {
 		return g
 	}
@@ -172,7 +207,7 @@ func (t *Store) Find(value string) *Grant {
 
 // List returns the tokens in the order of their creation. Tokens of agents come last.
 func (t *Store) List() ([]*Grant, error) {
-	if err := t.load(); err != nil {
+	if err := t.loadAll(); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
@@ -210,22 +245,36 @@ func (t *Store) Create(g *Grant, ttl time.Duration, by *Grant) (value string, er
 			g.Expires = by.Expires
 		}
 	}
-	err = writeToken(tokenDir(dir), g)
+	if t.isShared(g) {
+		err = t.store(g)
+	} else if err = writeToken(tokenDir(dir), g); err != nil {
+		err = &StorageError{"the token was not made", err}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.making--
+	return value, t.begin(g, by, err)
+}
+
+// begin makes a new token valid, unless it could not be stored, or by has ended meanwhile. The
+// caller has mu.
+func (t *Store) begin(g, by *Grant, stored error) error {
 	switch {
-	case err != nil:
-		return "", &StorageError{"the token was not made", err}
+	case stored != nil:
+		return stored
 	case by.Over(), t.closed:
-		t.ended[g.ID] = false
+		delete(t.byHash, g.Hash)
+		t.ended[g.ID] = &endedToken{shared: t.isShared(g)}
 		t.eraseSoon(0)
-		return "", ErrEnded
+		return ErrEnded
+	case t.byHash[g.Hash] != nil: // store has read a shared token from the stream
+		t.byHash[g.Hash].made = g.made
+	default:
+		g.begin()
+		t.byHash[g.Hash] = g
+		t.setAlarm()
 	}
-	g.begin()
-	t.byHash[g.Hash] = g
-	t.setAlarm()
-	return value, nil
+	return nil
 }
 
 // AgentToken returns the token by which an agent's process uses a desktop, and only that.
@@ -256,7 +305,7 @@ func (t *Store) Revoke(id string) error {
 	if t.agents.revoke(id) {
 		return nil
 	}
-	if err := t.load(); err != nil {
+	if err := t.loadAll(); err != nil {
 		return err
 	}
 	t.mu.Lock()
@@ -292,21 +341,45 @@ func (t *Store) Forget(desktopID string) {
 // with them. It returns false if there are none. Their files are removed soon
 // afterwards. The caller has mu.
 func (t *Store) finish(is func(*Grant) bool) bool {
-	ids := map[string]bool{}
-	for more := true; more; {
-		more = false
-		for hash, g := range t.byHash {
-			if is(g) || ids[g.By] {
-				delete(t.byHash, hash)
-				g.end()
-				ids[g.ID], t.ended[g.ID], more = true, false, true
-			}
-		}
+	ids := t.remove(is)
+	for id, shared := range ids {
+		t.ended[id] = &endedToken{shared: shared}
 	}
 	if len(ids) > 0 {
 		t.eraseSoon(0)
 	}
 	return len(ids) > 0
+}
+
+// finishRecorded is like finish for tokens whose end the stream has. The caller has mu.
+func (t *Store) finishRecorded(is func(*Grant) bool) {
+	for id, shared := range t.remove(is) {
+		if !shared {
+			t.ended[id] = &endedToken{}
+			t.eraseSoon(0)
+		}
+	}
+}
+
+// remove ends the tokens for which is returns true, and all tokens that were made with them. It
+// returns their ids, with true for shared tokens, except of shared tokens that have expired: all
+// servers see that by themselves. The caller has mu.
+func (t *Store) remove(is func(*Grant) bool) map[string]bool {
+	ids, removed := map[string]bool{}, map[string]bool{}
+	for more := true; more; {
+		more = false
+		for hash, g := range t.byHash {
+			if is(g) || removed[g.By] {
+				if expired := g.Over(); !g.shared || !expired {
+					ids[g.ID] = g.shared
+				}
+				delete(t.byHash, hash)
+				g.end()
+				removed[g.ID], more = true, true
+			}
+		}
+	}
+	return ids
 }
 
 // Close ends the tokens in this server. Their files stay for the next server.
@@ -321,6 +394,7 @@ func (t *Store) Close() {
 	}
 	left := len(t.ended)
 	t.mu.Unlock()
+	t.stopFollowing()
 	if t.alarm != nil {
 		t.alarm.Close()
 	}

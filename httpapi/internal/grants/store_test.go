@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,8 +72,9 @@ func TestTokenOfProcess(t *testing.T) {
 		}
 		return value
 	}
+	type key struct{}
 	first, end := context.WithCancel(t.Context())
-	second := context.WithValue(t.Context(), struct{}{}, "second")
+	second := context.WithValue(t.Context(), key{}, "second")
 	one, two := token(first), token(second)
 	if one == two || token(first) != one {
 		t.Errorf("the tokens %q and %q of two processes", one, two)
@@ -94,5 +96,32 @@ func TestTokenOfProcess(t *testing.T) {
 	}
 	if err := tokens.Revoke("tok_NONE"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("revoke of no token: %v", err)
+	}
+}
+
+// TestTokensAreBounded makes tokens until there are too many.
+func TestTokensAreBounded(t *testing.T) {
+	t.Parallel()
+	tokens := newTestTokens(t)
+	g := &Grant{Scope: ScopeView}
+	if _, err := tokens.Create(g, time.Hour, nil); err != nil {
+		t.Fatal(err)
+	}
+	tokens.mu.Lock()
+	tokens.making = 998 // as if other requests made them
+	tokens.mu.Unlock()
+	last := &Grant{Scope: ScopeView}
+	if _, err := tokens.Create(last, time.Hour, nil); err != nil {
+		t.Errorf("token 1000: %v", err)
+	}
+	_, err := tokens.Create(&Grant{Scope: ScopeView}, time.Hour, nil)
+	if _, ok := errors.AsType[*LimitError](err); !ok || !strings.Contains(err.Error(), "1000") {
+		t.Errorf("token 1001: %v, want a LimitError", err)
+	}
+	if err := tokens.Revoke(last.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Create(&Grant{Scope: ScopeView}, time.Hour, nil); err != nil {
+		t.Errorf("after the end of another token: %v", err)
 	}
 }

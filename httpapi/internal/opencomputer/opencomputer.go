@@ -14,13 +14,19 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencomputer"
+	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/process"
 )
+
+// sessionPrefix begins the ids of sessions.
+const sessionPrefix = "as_"
 
 // origin is the origin of sessions that these routes have made.
 const origin = "oc"
@@ -30,21 +36,21 @@ const origin = "oc"
 func streamOf(session string) string { return "oc:" + session }
 
 type ocSandbox struct {
-	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name; sessions are listed by it"`
+	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name, which groups sessions"`
 }
 
 // Target is a session of a sandbox.
 type Target struct {
-	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name; sessions are listed by it"`
+	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name, which groups sessions"`
 	ID      string `path:"sessionId"`
 }
 
 type ocCreate struct {
-	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name; sessions are listed by it"`
+	Sandbox string `path:"sandboxId" maxLength:"256" doc:"Any name, which groups sessions"`
 	Body    struct {
 		opencomputer.Options
-		Prompt  string `json:"prompt,omitempty" doc:"What to begin with"`
-		Desktop string `json:"desktop,omitempty" doc:"A desktop that the agent gets, as tools and in its environment"`
+		Prompt  string `json:"prompt,omitempty" doc:"First prompt"`
+		Desktop string `json:"desktop,omitempty" doc:"Desktop for the agent, as tools and in its environment"`
 	}
 }
 
@@ -53,7 +59,7 @@ type ocInfo struct {
 	Sandbox    string   `json:"sandboxID"`
 	Running    bool     `json:"running"`
 	StartedAt  string   `json:"startedAt" format:"date-time"`
-	NotApplied []string `json:"notApplied,omitempty" nullable:"false" doc:"What the agent could not be told"`
+	NotApplied []string `json:"notApplied,omitempty" nullable:"false" doc:"Options that the agent does not support"`
 }
 
 type (
@@ -73,7 +79,7 @@ type (
 	ocKill struct {
 		Target
 		Body struct {
-			Signal int `json:"signal,omitempty" minimum:"0" maximum:"64" doc:"The session ends in any case; clients get 128 and this as its exit status. 9, unless given"`
+			Signal int `json:"signal,omitempty" minimum:"0" maximum:"64" doc:"Signal number to report: clients get the exit status 128 plus this number. The session ends with any signal. Defaults to 9"`
 		} `required:"false"`
 	}
 )
@@ -85,28 +91,54 @@ type made struct {
 	NotApplied []string             `json:"notApplied,omitempty"`
 }
 
-const aboutOC = "The token may be in the header X-Api-Key."
+const aboutOC = "The header X-Api-Key may hold the token instead of Authorization."
 
-const aboutOCSocket = `Upgrades to a WebSocket of binary messages, whose first byte says what they are: 1 the agent's lines of JSON,
-2 its errors, 3 the end with the exit status as 32 bit number, 4 the end of what was before. The client sends 0 and lines of
-JSON: configure, prompt, interrupt. The token may be in the query as token or api_key.`
+const aboutOCSocket = `Upgrades to a WebSocket of binary messages. The first byte is the type: 1 lines of JSON from the agent, 2 its standard error,
+3 the exit status as a 32 bit number, which ends the session, 4 the end of the replayed output. The client sends type 0 with lines of JSON:
+configure, prompt, interrupt. The query may hold the token as token or api_key.`
 
 // area is the area of OpenComputer.
 type area struct {
 	rest.Group
-	host *agenthost.Host
+	host      *agenthost.Host
+	files     *filesystem.FS
+	processes func() (*process.Manager, error)
+	sandboxes *sandboxes
+}
+
+// Config configures the routes.
+type Config struct {
+	Host  *agenthost.Host
+	Files *filesystem.FS
+
+	// Processes returns the manager of the processes that clients start.
+	Processes func() (*process.Manager, error)
+
+	// Problem returns the problem for an error of the packages behind these, or nil.
+	Problem func(error) *rest.Problem
 }
 
 // Register adds the routes of OpenComputer.
-func Register(api *rest.API, host *agenthost.Host) {
-	a := &area{rest.Group{API: api}, host}
+func Register(api *rest.API, cfg Config) {
+	a := &area{Group: rest.Group{API: api, Problem: cfg.Problem}, host: cfg.Host, files: cfg.Files, processes: cfg.Processes}
+	a.sandboxes = &sandboxes{area: a, all: map[string]sandbox{}, executions: map[string]*execution{}}
+	// The SDK wants the sessions of agents with /api, too.
+	api.Router().Use(prefix+"/sandboxes/:sandbox", func(c *fiber.Ctx) error {
+		parts := strings.Split(strings.TrimPrefix(c.Path(), prefix+"/sandboxes/"), "/")
+		if len(parts) < 2 || parts[1] != "agent" && !(parts[1] == "exec" && len(parts) > 2 && strings.HasPrefix(parts[2], sessionPrefix)) {
+			return c.Next()
+		}
+		c.Path("/opencomputer" + strings.TrimPrefix(c.Path(), prefix))
+		return c.RestartRouting()
+	})
+	a.sandboxes.register()
 	const sandbox = "/opencomputer/sandboxes/{sandboxId}"
 	const at = sandbox + "/agent"
 	r := rest.Route{Tag: "OpenComputer", APIKey: true, Errors: []int{http.StatusBadRequest, http.StatusNotFound}, About: aboutOC}
-	create := r.Post("ocCreateAgent", at, "Begin an agent session")
+	create := r.Post("ocCreateAgent", at, "Create an agent session")
 	create.Status = http.StatusCreated
 	agenthost.Add(a.Group, create, a.create)
-	agenthost.Add(a.Group, r.Get("ocListAgents", at, "List a sandbox's agent sessions"), a.list)
+	agenthost.Add(a.Group, r.Get("ocListAgents", at, "List the agent sessions of a sandbox"), a.list)
 	for id, path := range map[string]string{"ocAttach": at, "ocAttachExec": sandbox + "/exec"} {
 		attach := r.Get(id, path+"/{sessionId}", "Attach to an agent session").WithAbout(aboutOCSocket)
 		attach.Query = true
@@ -114,21 +146,21 @@ func Register(api *rest.API, host *agenthost.Host) {
 		agenthost.Add(a.Group, attach, a.attach)
 	}
 	r.Status = http.StatusNoContent
-	agenthost.Add(a.Group, r.Post("ocPrompt", at+"/{sessionId}/prompt", "Prompt the agent"), func(ctx context.Context, in *ocPrompt) (*struct{}, error) {
+	agenthost.Add(a.Group, r.Post("ocPrompt", at+"/{sessionId}/prompt", "Send a prompt to the agent"), func(ctx context.Context, in *ocPrompt) (*struct{}, error) {
 		s, err := a.find(ctx, in.Target)
 		if err != nil {
 			return nil, err
 		}
 		return nil, s.prompt(ctx, in.Body.Text)
 	})
-	agenthost.Add(a.Group, r.Post("ocInterrupt", at+"/{sessionId}/interrupt", "Interrupt the turn immediately"), func(ctx context.Context, in *Target) (*struct{}, error) {
+	agenthost.Add(a.Group, r.Post("ocInterrupt", at+"/{sessionId}/interrupt", "Interrupt the turn"), func(ctx context.Context, in *Target) (*struct{}, error) {
 		s, err := a.find(ctx, *in)
 		if err != nil {
 			return nil, err
 		}
 		return nil, s.host.Cancel(ctx, in.ID)
 	})
-	agenthost.Add(a.Group, r.Post("ocKill", at+"/{sessionId}/kill", "End the session"), func(ctx context.Context, in *ocKill) (*struct{}, error) {
+	agenthost.Add(a.Group, r.Post("ocKill", at+"/{sessionId}/kill", "Kill the session"), func(ctx context.Context, in *ocKill) (*struct{}, error) {
 		s, err := a.find(ctx, in.Target)
 		if err != nil {
 			return nil, err
@@ -195,11 +227,14 @@ func (a *area) create(ctx context.Context, in *ocCreate) (*ocCreated, error) {
 		return nil, err
 	}
 	m := made{Sandbox: in.Sandbox, Options: in.Body.Options.WithDefaults()}
+	if box, err := a.sandboxes.find(ctx, in.Sandbox); err == nil && m.Options.Cwd == "" {
+		m.Options.Cwd = box.Dir
+	}
 	o, missed, err := optionsOf(host, m.Options, in.Body.Desktop)
 	if err != nil {
 		return nil, err
 	}
-	id := "as_" + strings.ToLower(rand.Text()[:20])
+	id := sessionPrefix + strings.ToLower(rand.Text()[:20])
 	about := agenthost.Names{Session: id, Agent: o.Agent}
 	of, err := host.CreateSession(ctx, id, o)
 	if err != nil {

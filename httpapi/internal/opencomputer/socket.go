@@ -115,6 +115,9 @@ func (c *client) send(entries []eventlog.Event) (over bool) {
 				return false // receiving fails as well, which ends the connection
 			}
 		}
+		if e.Dir == eventlog.Agent && e.Kind == "session/ended" {
+			continue // an agent does not end its session by saying so
+		}
 		over = e.Kind == "session/ended" || over && e.Kind != "session/restored" && e.Kind != "response:session/new"
 	}
 	return over
@@ -126,31 +129,33 @@ func (c *client) sendLine(line []byte) error {
 	return c.ws.Send(websocket.BinaryMessage, frame)
 }
 
+// mostJoined is the length up to which a message without a line feed may come in pieces.
+const mostJoined = 16 << 10
+
 // take takes a piece of the client's lines. It returns false if the connection ends.
 func (c *client) take(ctx context.Context, data []byte) bool {
-	c.line = append(c.line, data...)
-	for {
-		line, rest, whole := bytes.Cut(c.line, []byte("\n"))
-		if !whole {
-			// A client may leave out the line feed of a message.
-			if json.Valid(c.line) && len(c.line) > 0 && c.line[0] == '{' {
-				line, rest = c.line, nil
-			} else {
-				return len(c.line) <= maxLine
-			}
+	for len(data) > 0 {
+		piece, rest, whole := bytes.Cut(data, []byte("\n"))
+		inOne := len(c.line) == 0
+		c.line, data = append(c.line, piece...), rest
+		// A client may leave out the line feed of a message. A long line is examined once
+		// only, because each piece of it may be a single byte.
+		if !whole && !((inOne || len(c.line) <= mostJoined) && c.line[0] == '{' && json.Valid(c.line)) {
+			return len(c.line) <= maxLine
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if err := c.do(ctx, line); err != nil {
-				text, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()})
-				if c.sendLine(text) != nil {
-					return false
-				}
-			}
+		line := bytes.TrimSpace(c.line)
+		c.line = nil
+		if len(line) == 0 {
+			continue
 		}
-		if c.line = bytes.Clone(rest); len(c.line) == 0 {
-			return true
+		if err := c.do(ctx, line); err != nil {
+			text, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()})
+			if c.sendLine(text) != nil {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 // do executes a line. It does not wait for a turn, so that an interrupt is read during one.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/deskhand/deskhand/desktop/secrets"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
@@ -25,6 +26,12 @@ type Config struct {
 	DesktopEnviron func(desktop string) ([]string, error)
 	DesktopUser    string
 
+	// Secrets holds the secrets that processes can get in their environment.
+	Secrets *secrets.Store
+
+	// Publish is called for each change of a process: created, exited or deleted.
+	Publish func(kind string, fields map[string]any)
+
 	Logger *slog.Logger
 }
 
@@ -35,13 +42,15 @@ type Area struct {
 	rest.Group
 	cfg Config
 
-	mu     sync.Mutex // guards what follows
+	supervised supervised
+
+	mu     sync.Mutex // guards the fields below
 	made   *process.Manager
 	closed bool
 }
 
-// manager returns the manager of this server.
-func (a *Area) manager() (*process.Manager, error) {
+// Manager returns the manager of the processes of this server.
+func (a *Area) Manager() (*process.Manager, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -54,13 +63,25 @@ func (a *Area) manager() (*process.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.made, err = process.New(process.Config{Dir: dir, Environ: a.cfg.Environ, Logger: a.cfg.Logger})
+	a.made, err = process.New(process.Config{Dir: dir, Environ: a.cfg.Environ, Logger: a.cfg.Logger, OnChange: func(c process.Change, i process.Info) {
+		if c == process.Removed {
+			a.supervised.remove(i.ID)
+		}
+		a.cfg.Publish(string(c), map[string]any{"process": processOf(i)})
+	}})
 	return a.made, err
+}
+
+// Started returns the manager, or nil if no process was started.
+func (a *Area) Started() *process.Manager {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.made
 }
 
 // find returns the process of that id.
 func (a *Area) find(id string) (*process.Process, error) {
-	m, err := a.manager()
+	m, err := a.Manager()
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +109,8 @@ var processFields = map[string]string{
 	"Command": "command", "Env": "env", "Owner": "owner", "User": "user", "MaxOutput": "maxOutputBytes", "Terminal": "terminal",
 }
 
-// problem is the answer to an error of package process, or nil.
-func problem(err error) *rest.Problem {
+// Problem returns the problem for an error of package process, or nil if err is another error.
+func Problem(err error) *rest.Problem {
 	var bad *process.InvalidError
 	var limit *process.LimitError
 	var large *process.InputTooLargeError

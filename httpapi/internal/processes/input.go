@@ -4,12 +4,13 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type inputBody struct {
 	Data     string  `json:"data"`
-	Encoding *string `json:"encoding,omitempty" doc:"base64, utf8 or text; base64 when left out"`
+	Encoding *string `json:"encoding,omitempty" doc:"base64, utf8 or text; defaults to base64"`
 }
 
 type processInput struct {
@@ -36,13 +37,13 @@ type resizeInput struct {
 
 func (a *Area) registerProcessInput() {
 	r := rest.Route{
-		Tag: "Processes", Other: rest.StreamError,
+		Tag: "Processes", Other: rest.StreamError, Scope: grants.ScopeSupervise, Enter: a.enter,
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 	}
-	rest.Add(a.Group, r.Post("sendProcessInput", "/v1/processes/{id}/input", "Write to a process's input").
+	rest.Add(a.Group, r.Post("sendProcessInput", "/v1/processes/{id}/input", "Write to the standard input of a process").
 		WithErrors(http.StatusRequestEntityTooLarge, http.StatusGatewayTimeout), a.writeInput)
-	end := r.Post("closeProcessInput", "/v1/processes/{id}/input/close", "End a process's input").
-		WithAbout("On a terminal this is what Ctrl-D does: the program sees the end of its input if it reads whole lines.")
+	end := r.Post("closeProcessInput", "/v1/processes/{id}/input/close", "Close the standard input of a process").
+		WithAbout("On a terminal this is like Ctrl-D: a program that reads lines gets the end of its input.")
 	rest.Add(a.Group, end, func(_ context.Context, in *processID) (*rest.OKOutput, error) {
 		p, err := a.find(in.ID)
 		if err != nil {
@@ -50,7 +51,7 @@ func (a *Area) registerProcessInput() {
 		}
 		return rest.OKOr(p.CloseInput())
 	})
-	resize := r.Post("resizeTerminal", "/v1/processes/{id}/terminal/resize", "Change the size of a process's terminal")
+	resize := r.Post("resizeTerminal", "/v1/processes/{id}/terminal/resize", "Resize the terminal of a process")
 	rest.Add(a.Group, resize, func(_ context.Context, in *resizeInput) (*rest.Output[terminalSize], error) {
 		p, err := a.find(in.ID)
 		if err != nil {

@@ -11,22 +11,23 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
 
 type logsInput struct {
 	ID          string                `path:"id"`
-	Stream      string                `query:"stream" enum:"stdout,stderr,combined,pty" doc:"combined is all there is; without it, pty for a process on a terminal and combined for others"`
-	Tail        rest.Optional[uint]   `query:"tail" minimum:"0" doc:"Only the last so many of the entries that there are"`
-	Since       rest.Optional[uint64] `query:"since" minimum:"0" doc:"Only entries with a higher sequence"`
-	Follow      bool                  `query:"follow" doc:"Go on, as server-sent events, until the process has ended and all is told"`
-	LastEventID string                `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as since, when following"`
+	Stream      string                `query:"stream" enum:"stdout,stderr,combined,pty" doc:"Stream to return; defaults to pty for a process on a terminal, and to combined for others"`
+	Tail        rest.Optional[uint]   `query:"tail" minimum:"0" doc:"Number of the latest entries to return"`
+	Since       rest.Optional[uint64] `query:"since" minimum:"0" doc:"Return entries with a higher sequence"`
+	Follow      bool                  `query:"follow" doc:"Stream entries as server-sent events until the process has ended and all its output is sent"`
+	LastEventID string                `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"With follow, the same as since"`
 }
 
 // logEntry is one piece of output. appendEntry repeats the names of its members.
 type logEntry struct {
-	Sequence    uint64         `json:"sequence" doc:"Counts from 1; never used twice"`
+	Sequence    uint64         `json:"sequence" doc:"Sequence number, starting at 1; never reused"`
 	Stream      process.Stream `json:"stream" enum:"stdout,stderr,pty"`
 	TimestampMS int64          `json:"timestampMs"`
 	Data        string         `json:"data" doc:"Base64"`
@@ -42,10 +43,10 @@ type logsBody struct {
 func (a *Area) registerProcessLogs() {
 	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[logsBody](), true, "ProcessLogs")
 	rest.Add(a.Group, rest.Route{
-		ID: "getProcessLogs", Method: http.MethodGet, Path: "/v1/processes/{id}/logs", Tag: "Processes", Query: true,
-		Summary: "Read, or follow, what a process prints",
+		ID: "getProcessLogs", Method: http.MethodGet, Path: "/v1/processes/{id}/logs", Tag: "Processes", Query: true, Scope: grants.ScopeSupervise, Enter: a.enter,
+		Summary: "Get or stream the output of a process",
 		About: "With follow, each entry is an event named log, whose id is its sequence. " +
-			"An event named gap tells how much was dropped because the client was too slow.",
+			"An event named gap reports how much was dropped because the client was too slow.",
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound},
 		Content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: schema},

@@ -3,10 +3,13 @@ package processes
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/userhome"
 	"github.com/deskhand/deskhand/process"
@@ -14,16 +17,17 @@ import (
 
 // startBody says what to start.
 type startBody struct {
-	Command     string            `json:"command" doc:"A name on PATH, or a path" example:"python3"`
+	Command     string            `json:"command" doc:"Name of a program on PATH, or a path" example:"python3"`
 	Args        []string          `json:"args,omitempty" nullable:"false"`
-	Cwd         string            `json:"cwd,omitempty" doc:"Working directory; the server's when left out"`
-	Env         map[string]string `json:"env,omitempty" nullable:"false" doc:"Added to the environment"`
-	TTY         bool              `json:"tty,omitempty" doc:"Give it a terminal"`
-	Interactive bool              `json:"interactive,omitempty" doc:"Repeated in answers; input is accepted either way"`
-	Cols        *uint16           `json:"cols,omitempty" doc:"Width of the terminal in characters; 80 when left out"`
-	Rows        *uint16           `json:"rows,omitempty" doc:"Height of the terminal in lines; 24 when left out"`
-	User        string            `json:"user,omitempty" doc:"Name or number of the user to run as; the server must be root"`
-	Desktop     string            `json:"desktop,omitempty" doc:"Id of a running desktop to put it on: sets DISPLAY, XAUTHORITY, D-Bus and HOME" example:"main"`
+	Cwd         string            `json:"cwd,omitempty" doc:"Working directory; defaults to the server's"`
+	Env         map[string]string `json:"env,omitempty" nullable:"false" doc:"Variables to add to the environment"`
+	SecretEnv   map[string]string `json:"secretEnv,omitempty" nullable:"false" doc:"Variables to add to the environment, with the names of the secrets whose values they get"`
+	TTY         bool              `json:"tty,omitempty" doc:"Run the program on a terminal"`
+	Interactive bool              `json:"interactive,omitempty" doc:"Returned in responses; input is accepted in either case"`
+	Cols        *uint16           `json:"cols,omitempty" doc:"Width of the terminal in characters; defaults to 80"`
+	Rows        *uint16           `json:"rows,omitempty" doc:"Height of the terminal in lines; defaults to 24"`
+	User        string            `json:"user,omitempty" doc:"Name or number of the user to run as; requires a server that runs as root"`
+	Desktop     string            `json:"desktop,omitempty" doc:"Id of a running desktop to run the program on; sets DISPLAY, XAUTHORITY, the D-Bus address and HOME" example:"main"`
 }
 
 // processInfo describes a process.
@@ -34,28 +38,28 @@ type processInfo struct {
 	Cwd         string        `json:"cwd,omitempty"`
 	TTY         bool          `json:"tty"`
 	Interactive bool          `json:"interactive"`
-	Owner       process.Owner `json:"owner" enum:"user,desktop,system" doc:"desktop: it belongs to a desktop, which may start it again when it ends. system: this server started it"`
-	Part        string        `json:"part,omitempty" doc:"Which part of the server started it, of owner system" example:"agent"`
+	Owner       process.Owner `json:"owner" enum:"user,desktop,system" doc:"user: a client started it. desktop: it belongs to a desktop, which may restart it. system: the server started it"`
+	Part        string        `json:"part,omitempty" doc:"Part of the server that started it; only for the owner system" example:"agent"`
 	Status      string        `json:"status" enum:"running,exited"`
-	PID         int           `json:"pid,omitempty" doc:"While it runs"`
-	ExitCode    *int          `json:"exitCode,omitempty" doc:"When it exited; left out when a signal ended it"`
-	Signal      string        `json:"signal,omitempty" doc:"The signal that ended it" example:"SIGKILL"`
+	PID         int           `json:"pid,omitempty" doc:"Only while it runs"`
+	ExitCode    *int          `json:"exitCode,omitempty" doc:"Exit status; omitted if a signal ended the process"`
+	Signal      string        `json:"signal,omitempty" doc:"Signal that ended the process" example:"SIGKILL"`
 	CreatedAtMS int64         `json:"createdAtMs"`
 	ExitedAtMS  *int64        `json:"exitedAtMs,omitempty"`
-	Usage       *usageInfo    `json:"usage,omitempty" doc:"With usage=true, while it runs"`
+	Usage       *usageInfo    `json:"usage,omitempty" doc:"Resource usage of a running process; requires usage=true"`
 }
 
-// usageInfo tells what a process and all that it started use.
+// usageInfo is what a process and all that it started use.
 type usageInfo struct {
 	Processes int   `json:"processes"`
-	CPUMS     int64 `json:"cpuMs" doc:"Processor time used, in milliseconds"`
+	CPUMS     int64 `json:"cpuMs" doc:"Processor time in milliseconds"`
 	RSSBytes  int64 `json:"rssBytes" doc:"Resident memory"`
 }
 
 type (
 	processesOutput struct {
 		Body struct {
-			Processes []processInfo `json:"processes" nullable:"false" doc:"In the order of their creation"`
+			Processes []processInfo `json:"processes" nullable:"false" doc:"Processes in the order of their creation"`
 		}
 	}
 
@@ -65,17 +69,17 @@ type (
 
 	usageInput struct {
 		ID    string `path:"id"`
-		Usage bool   `query:"usage" doc:"Measure processor time and memory as well"`
+		Usage bool   `query:"usage" doc:"Include processor time and memory"`
 	}
 
 	listInput struct {
-		Owner process.Owner `query:"owner" enum:"user,desktop,system" doc:"Only those"`
-		Usage bool          `query:"usage" doc:"Measure processor time and memory as well"`
+		Owner process.Owner `query:"owner" enum:"user,desktop,system" doc:"Owner of the processes"`
+		Usage bool          `query:"usage" doc:"Include processor time and memory"`
 	}
 
 	waitInput struct {
 		ID     string              `path:"id"`
-		WaitMS rest.Optional[uint] `query:"waitMs" minimum:"0" doc:"Wait until it has ended, but at most this time; do not wait when left out"`
+		WaitMS rest.Optional[uint] `query:"waitMs" minimum:"0" doc:"Maximum time to wait until the process has ended; defaults to not waiting"`
 	}
 )
 
@@ -97,19 +101,19 @@ func processOf(i process.Info) processInfo {
 
 // Register adds the routes of processes.
 func Register(api *rest.API, cfg Config) *Area {
-	a := &Area{Group: rest.Group{API: api, Problem: problem}, cfg: cfg}
+	a := &Area{Group: rest.Group{API: api, Problem: Problem}, cfg: cfg}
 
-	r := rest.Route{Tag: "Processes", Other: rest.StreamError}
+	r := rest.Route{Tag: "Processes", Other: rest.StreamError, Scope: grants.ScopeSupervise}
 	rest.Add(a.Group, r.Post("createProcess", "/v1/processes", "Start a process").
-		WithAbout("It runs until it ends, is stopped, or the server ends. What it prints is kept, up to a limit.").
+		WithAbout("The process runs until it exits, is stopped, or the server ends. Its output is kept up to a limit.").
 		WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway), a.createProcess)
 	rest.Add(a.Group, r.Get("listProcesses", "/v1/processes", "List processes").
-		WithAbout("Programs of desktops are listed too. Of the processes that have ended, the latest are listed."), a.listProcesses)
+		WithAbout("Includes programs of desktops, and the latest ended processes."), a.listProcesses)
 	// Before what has an id in their place.
 	a.registerRun()
 	a.registerProcessConfig()
-	r.Errors = []int{http.StatusNotFound}
-	get := r.Get("getProcess", "/v1/processes/{id}", "Tell about a process")
+	r.Errors, r.Enter = []int{http.StatusNotFound}, a.enter
+	get := r.Get("getProcess", "/v1/processes/{id}", "Get a process")
 	rest.Add(a.Group, get, func(_ context.Context, in *usageInput) (*rest.Output[processInfo], error) {
 		p, err := a.find(in.ID)
 		if err != nil {
@@ -142,12 +146,15 @@ func (a *Area) spec(b *startBody) (process.Spec, error) {
 	if strings.TrimSpace(b.Command) == "" {
 		return process.Spec{}, rest.InvalidRequest.Problem("invalid request: command must not be empty").With("field", "command")
 	}
+	env, err := a.variables(b)
+	if err != nil {
+		return process.Spec{}, err
+	}
 	spec := process.Spec{
-		Command: b.Command, Args: b.Args, Dir: userhome.Expand(b.Cwd), Env: b.Env, Terminal: b.TTY, Interactive: b.Interactive,
+		Command: b.Command, Args: b.Args, Dir: userhome.Expand(b.Cwd), Env: env, Terminal: b.TTY, Interactive: b.Interactive,
 		User: b.User, Cols: rest.Value(b.Cols), Rows: rest.Value(b.Rows),
 	}
 	if b.Desktop != "" {
-		var err error
 		if spec.Environ, err = a.cfg.DesktopEnviron(b.Desktop); err != nil {
 			return spec, err
 		}
@@ -156,12 +163,36 @@ func (a *Area) spec(b *startBody) (process.Spec, error) {
 	return spec, nil
 }
 
-func (a *Area) createProcess(_ context.Context, in *rest.Input[startBody]) (*rest.Output[processInfo], error) {
+// variables returns what a body adds to the environment, with the values of secrets.
+func (a *Area) variables(b *startBody) (map[string]string, error) {
+	if len(b.SecretEnv) == 0 {
+		return b.Env, nil
+	}
+	all := make(map[string]string, len(b.Env)+len(b.SecretEnv))
+	maps.Copy(all, b.Env)
+	for variable, name := range b.SecretEnv {
+		if _, twice := all[variable]; twice {
+			return nil, rest.InvalidField("secretEnv", "secretEnv must not have a variable that env has")
+		}
+		value, ok := a.cfg.Secrets.Value(name)
+		if !ok {
+			return nil, rest.InvalidField("secretEnv", "secretEnv must name secrets that exist; GET /v1/secrets lists them").
+				With("known", a.cfg.Secrets.Names())
+		}
+		all[variable] = value
+	}
+	return all, nil
+}
+
+func (a *Area) createProcess(ctx context.Context, in *rest.Input[startBody]) (*rest.Output[processInfo], error) {
+	if err := in.Body.allowedFor(rest.GrantOf(ctx)); err != nil {
+		return nil, err
+	}
 	spec, err := a.spec(&in.Body)
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.manager()
+	m, err := a.Manager()
 	if err != nil {
 		return nil, err
 	}
@@ -169,15 +200,21 @@ func (a *Area) createProcess(_ context.Context, in *rest.Input[startBody]) (*res
 	if err != nil {
 		return nil, err
 	}
+	if limited(rest.GrantOf(ctx)) {
+		a.supervised.add(p.ID())
+	}
 	return rest.Reply(processOf(p.Info()), nil)
 }
 
-func (a *Area) listProcesses(_ context.Context, in *listInput) (*processesOutput, error) {
-	m, err := a.manager()
+func (a *Area) listProcesses(ctx context.Context, in *listInput) (*processesOutput, error) {
+	m, err := a.Manager()
 	if err != nil {
 		return nil, err
 	}
 	infos := m.List(in.Owner)
+	if limited(rest.GrantOf(ctx)) {
+		infos = slices.DeleteFunc(infos, func(i process.Info) bool { return !a.supervised.has(i.ID) })
+	}
 	out := &processesOutput{}
 	out.Body.Processes = make([]processInfo, len(infos))
 	for i, info := range infos {
@@ -203,11 +240,11 @@ func (a *Area) registerEnding(r rest.Route) {
 		do                   ending
 	}{
 		{
-			"stop", "Ask a process, and all that it started, to end",
-			"Sends SIGTERM to its group. What has not ended ten seconds later, or after waitMs if that is longer, is killed.",
+			"stop", "Terminate a process and the processes that it started",
+			"Sends SIGTERM to the process group. Processes that still run after ten seconds, or after waitMs if that is longer, are killed.",
 			(*process.Process).Stop,
 		},
-		{"kill", "Kill a process and all that it started", "Sends SIGKILL.", (*process.Process).Kill},
+		{"kill", "Kill a process and the processes that it started", "Sends SIGKILL.", (*process.Process).Kill},
 	} {
 		e := r.Post(end.name+"Process", "/v1/processes/{id}/"+end.name, end.summary).WithAbout(end.about)
 		rest.Add(a.Group, e, func(ctx context.Context, in *waitInput) (*rest.Output[processInfo], error) {
@@ -218,14 +255,14 @@ func (a *Area) registerEnding(r rest.Route) {
 			return rest.Reply(processOf(end.do(p, ctx, rest.Milliseconds(uint64(in.WaitMS.Value)))), nil)
 		})
 	}
-	remove := r.Delete("deleteProcess", "/v1/processes/{id}", "Forget a process that has ended, and what it printed").
+	remove := r.Delete("deleteProcess", "/v1/processes/{id}", "Delete an ended process and its output").
 		WithErrors(http.StatusConflict)
 	rest.Add(a.Group, remove, func(_ context.Context, in *processID) (*struct{}, error) {
 		p, err := a.find(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		m, err := a.manager()
+		m, err := a.Manager()
 		if err != nil {
 			return nil, err
 		}

@@ -5,28 +5,30 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
 
 // runBody says what to run to its end.
 type runBody struct {
-	Command        string            `json:"command" doc:"A name on PATH, or a path" example:"ls"`
+	Command        string            `json:"command" doc:"Name of a program on PATH, or a path" example:"ls"`
 	Args           []string          `json:"args,omitempty" nullable:"false" example:"[\"-l\"]"`
-	Cwd            string            `json:"cwd,omitempty" doc:"Working directory; the server's when left out"`
-	Env            map[string]string `json:"env,omitempty" nullable:"false" doc:"Added to the environment"`
-	TimeoutMS      uint64            `json:"timeoutMs,omitempty" doc:"End it, and all that it started, after that time; 0: defaultRunTimeoutMs. maxRunTimeoutMs at most"`
-	MaxOutputBytes *uint64           `json:"maxOutputBytes,omitempty" doc:"Keep that much of each stream; the limit maxOutputBytes at most"`
-	User           string            `json:"user,omitempty" doc:"Name or number of the user to run as; the server must be root"`
-	Desktop        string            `json:"desktop,omitempty" doc:"Id of a running desktop to put it on" example:"main"`
+	Cwd            string            `json:"cwd,omitempty" doc:"Working directory; defaults to the server's"`
+	Env            map[string]string `json:"env,omitempty" nullable:"false" doc:"Variables to add to the environment"`
+	SecretEnv      map[string]string `json:"secretEnv,omitempty" nullable:"false" doc:"Variables to add to the environment, with the names of the secrets whose values they get"`
+	TimeoutMS      uint64            `json:"timeoutMs,omitempty" doc:"Time after which the program, and the processes that it started, are killed; at most maxRunTimeoutMs. 0 is defaultRunTimeoutMs"`
+	MaxOutputBytes *uint64           `json:"maxOutputBytes,omitempty" doc:"Bytes of each stream to keep; at most the limit maxOutputBytes"`
+	User           string            `json:"user,omitempty" doc:"Name or number of the user to run as; requires a server that runs as root"`
+	Desktop        string            `json:"desktop,omitempty" doc:"Id of a running desktop to run the program on" example:"main"`
 }
 
-// runResult tells how it went.
+// runResult is the result of a run.
 type runResult struct {
-	ExitCode        *int   `json:"exitCode" nullable:"true" doc:"null when a signal ended it, or the timeout"`
-	Signal          string `json:"signal,omitempty" doc:"The signal that ended it" example:"SIGSEGV"`
+	ExitCode        *int   `json:"exitCode" nullable:"true" doc:"null if a signal or the timeout ended the program"`
+	Signal          string `json:"signal,omitempty" doc:"Signal that ended the process" example:"SIGSEGV"`
 	TimedOut        bool   `json:"timedOut"`
-	Stdout          string `json:"stdout" doc:"As UTF-8; what is none is replaced"`
+	Stdout          string `json:"stdout" doc:"Output as UTF-8; invalid bytes are replaced"`
 	Stderr          string `json:"stderr"`
 	StdoutTruncated bool   `json:"stdoutTruncated"`
 	StderrTruncated bool   `json:"stderrTruncated"`
@@ -35,23 +37,27 @@ type runResult struct {
 
 func (a *Area) registerRun() {
 	rest.Add(a.Group, rest.Route{
-		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError,
-		Summary: "Run a program to its end",
-		About: "Answers when the program has ended, whatever it leaves running behind it. " +
-			"As many as maxConcurrentProcesses run at a time; others wait for their turn, within their timeout.",
+		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError, Scope: grants.ScopeSupervise,
+		Summary: "Run a program and wait for it",
+		About: "Responds when the program has exited, even if processes that it started still run. " +
+			"At most maxConcurrentProcesses run concurrently; other calls wait, and their timeout includes the wait.",
 		Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway},
 	}, a.run)
 }
 
 func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*rest.Output[runResult], error) {
 	b := &in.Body
-	spec, err := a.spec(&startBody{
-		Command: b.Command, Args: b.Args, Cwd: b.Cwd, Env: b.Env, User: b.User, Desktop: b.Desktop,
-	})
+	start := &startBody{
+		Command: b.Command, Args: b.Args, Cwd: b.Cwd, Env: b.Env, SecretEnv: b.SecretEnv, User: b.User, Desktop: b.Desktop,
+	}
+	if err := start.allowedFor(rest.GrantOf(ctx)); err != nil {
+		return nil, err
+	}
+	spec, err := a.spec(start)
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.manager()
+	m, err := a.Manager()
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +86,11 @@ func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // processConfig are the limits of processes.
 type processConfig struct {
-	MaxConcurrentProcesses uint64 `json:"maxConcurrentProcesses" doc:"That clients may have running at a time; programs of desktops do not count" example:"64"`
+	MaxConcurrentProcesses uint64 `json:"maxConcurrentProcesses" doc:"Maximum number of running processes of clients; programs of desktops do not count" example:"64"`
 	DefaultRunTimeoutMS    uint64 `json:"defaultRunTimeoutMs" example:"30000"`
 	MaxRunTimeoutMS        uint64 `json:"maxRunTimeoutMs" example:"300000"`
-	MaxOutputBytes         uint64 `json:"maxOutputBytes" doc:"Of each stream of a run" example:"1048576"`
-	MaxLogBytesPerProcess  uint64 `json:"maxLogBytesPerProcess" doc:"The oldest output beyond is dropped" example:"10485760"`
+	MaxOutputBytes         uint64 `json:"maxOutputBytes" doc:"Maximum bytes of each output stream of a run" example:"1048576"`
+	MaxLogBytesPerProcess  uint64 `json:"maxLogBytesPerProcess" doc:"Maximum bytes of stored output of a process; the oldest is dropped" example:"10485760"`
 	MaxInputBytes          uint64 `json:"maxInputBytesPerRequest" example:"65536"`
 }
 
@@ -126,21 +132,21 @@ func (c processConfig) limits() (process.Limits, error) {
 func (a *Area) registerProcessConfig() {
 	const at = "/v1/processes/config"
 	r := rest.Route{Tag: "Processes", Other: rest.StreamError}
-	rest.Add(a.Group, r.Get("getProcessConfig", at, "Tell the limits of processes"), func(context.Context, *struct{}) (*rest.Output[processConfig], error) {
-		m, err := a.manager()
+	rest.Add(a.Group, r.Get("getProcessConfig", at, "Get the limits of processes"), func(context.Context, *struct{}) (*rest.Output[processConfig], error) {
+		m, err := a.Manager()
 		if err != nil {
 			return nil, err
 		}
 		return rest.Reply(configOf(m.Limits()), nil)
 	})
 	set := r.Post("setProcessConfig", at, "Set the limits of processes").
-		WithAbout("They take effect immediately, until the server ends.").WithErrors(http.StatusBadRequest)
+		WithAbout("The limits take effect immediately, and last until the server ends.").WithErrors(http.StatusBadRequest)
 	rest.Add(a.Group, set, func(_ context.Context, in *rest.Input[processConfig]) (*rest.Output[processConfig], error) {
 		l, err := in.Body.limits()
 		if err != nil {
 			return nil, err
 		}
-		m, err := a.manager()
+		m, err := a.Manager()
 		if err == nil {
 			err = m.SetLimits(l)
 		}

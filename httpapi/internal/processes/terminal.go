@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/fasthttp/websocket"
 
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/process"
@@ -28,19 +29,20 @@ const (
 
 type terminalInput struct {
 	ID     string `path:"id"`
-	Replay int    `query:"replay" minimum:"0" doc:"Begin with that many bytes of what was printed before; as many as there still are"`
+	Replay int    `query:"replay" minimum:"0" doc:"Bytes of earlier output to send first, as far as they are kept"`
 }
 
 const aboutTerminal = `Upgrades to a WebSocket. The server sends {"type":"ready","processId"}, the
-terminal's output in binary messages, {"type":"gap","bytes"} where a client fell so far behind that output was
-dropped, {"type":"error","message"}, and {"type":"exit","exitCode"} before it closes. The client sends
+terminal's output in binary messages, {"type":"gap","bytes"} in place of output that was dropped because the client was
+too slow, {"type":"error","message"}, and {"type":"exit","exitCode"} before it closes. The message ready has "replay" if
+that many bytes of earlier output, or of gaps, come first. The client sends
 {"type":"input","data","encoding":"utf8"|"base64"}, {"type":"resize","cols","rows"} and {"type":"close"}. Any number
-of clients may share a terminal: each sees all output, and what each types goes in.`
+of clients may share a terminal: each gets all output and may send input.`
 
 func (a *Area) registerTerminal() {
 	r := rest.Route{
-		ID: "connectTerminal", Method: http.MethodGet, Path: "/v1/processes/{id}/terminal/ws", Tag: "Processes", Query: true,
-		Summary: "Connect to a process's terminal", About: aboutTerminal,
+		ID: "connectTerminal", Method: http.MethodGet, Path: "/v1/processes/{id}/terminal/ws", Tag: "Processes", Query: true, Scope: grants.ScopeSupervise, Enter: a.enter,
+		Summary: "Connect to the terminal of a process", About: aboutTerminal,
 		Errors: []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict},
 		More:   map[string]*huma.Response{"101": {Description: "The connection is a WebSocket from now on"}},
 	}
@@ -49,7 +51,7 @@ func (a *Area) registerTerminal() {
 		if err != nil {
 			return nil, err
 		}
-		m, err := a.manager()
+		m, err := a.Manager()
 		if err != nil {
 			return nil, err
 		}
@@ -92,6 +94,7 @@ func attend(ctx context.Context, ws *rest.Socket, p *process.Process, replay int
 type (
 	readyFrame struct {
 		ProcessID string `json:"processId"`
+		Replay    int64  `json:"replay,omitempty"`
 		Type      string `json:"type"`
 	}
 	exitFrame struct {
@@ -99,10 +102,12 @@ type (
 		Signal   string `json:"signal,omitempty"`
 		Type     string `json:"type"`
 	}
+	// GapFrame says how many bytes of output were dropped.
 	GapFrame struct {
 		Bytes int64  `json:"bytes"`
 		Type  string `json:"type"`
 	}
+	// ErrorFrame says why the terminal ends.
 	ErrorFrame struct {
 		Message string `json:"message"`
 		Type    string `json:"type"`
@@ -112,7 +117,7 @@ type (
 // showTerminal sends what the terminal prints until the process has ended and
 // all was sent, or the client has gone.
 func showTerminal(ctx context.Context, ws *rest.Socket, p *process.Process, out *process.Reader) {
-	if ws.SendJSON(readyFrame{p.Info().ID, "ready"}) != nil {
+	if ws.SendJSON(readyFrame{p.Info().ID, out.Earlier(), "ready"}) != nil {
 		return
 	}
 	buf := make([]byte, 0, terminalChunk)
@@ -190,7 +195,7 @@ func takeFrame(ctx context.Context, ws *rest.Socket, p *process.Process, kind in
 		return complain(large.Error())
 	}
 	if err != nil {
-		return complain(rest.Group{Problem: problem}.ProblemOf(err, rest.Internal).Detail)
+		return complain(rest.Group{Problem: Problem}.ProblemOf(err, rest.Internal).Detail)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 // adapter lets huma register its operations with fiber v2. huma's own package
 // for that links fiber v3 in as well.
 type adapter struct {
-	app     *fiber.App
+	api     *API
 	bodies  *bodyMemory // of requests
 	answers *bodyMemory
 	http    func() http.Handler // for huma's ServeHTTP
@@ -35,16 +35,21 @@ type adapter struct {
 func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	f := func(c *fiber.Ctx) error {
-		r := &Request{op: op, Fiber: c, bodies: a.bodies, asked: askedOf(c)}
+		r := &Request{op: op, Fiber: c, bodies: a.bodies, asked: askedOf(c), keep: a.api.cfg.Forward}
 		r.ctx = context.WithValue(c.UserContext(), requestKey{}, r)
 		defer func() { r.buffered.release(); r.giveBack() }()
 		handler(r)
+		if r.elsewhere != "" {
+			if err := (forwarder{a.api}).forward(r); err != nil {
+				return err
+			}
+		}
 		return r.holdAnswer(a.answers)
 	}
 	if op.Method == http.MethodGet {
-		a.app.Add(http.MethodHead, path, f)
+		a.api.app.Add(http.MethodHead, path, f)
 	}
-	a.app.Add(op.Method, path, f)
+	a.api.app.Add(op.Method, path, f)
 }
 
 // ServeHTTP serves one request of net/http.
@@ -64,9 +69,13 @@ type Request struct {
 
 	bodies   *bodyMemory
 	buffered *buffered              // the body, when huma reads it into memory
+	endless  bool                   // the answer of streamTracked is never complete
+	keep     bool                   // the body's bytes are kept, for forward
 	places   []chan struct{}        // that take has taken
 	raw      []byte                 // what send got
 	encode   func([]byte) io.Reader // of SendEncoded
+
+	elsewhere string // the address of the server that answers instead; empty: this one does
 }
 
 var _ huma.Context = (*Request)(nil)
@@ -237,7 +246,7 @@ func (r *Request) takesJSON() bool {
 // BodyReader returns the request's body for huma, which reads it into memory.
 func (r *Request) BodyReader() io.Reader {
 	r.open()
-	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, guest: r.guest()}
+	r.buffered = &buffered{Reader: r.opened, memory: r.bodies, guest: r.guest(), keep: r.keep}
 	size := min(int64(bodyOf(r.Fiber).size), r.op.MaxBodyBytes) // huma reads no more
 	if err := r.buffered.reserve(size); err != nil {
 		return failingReader{err}
@@ -331,8 +340,11 @@ func (r *Request) streamTracked(tracker *FlushTracker, f func(w *bufio.Writer, f
 	conn := rc.Conn()
 	// fasthttp does not report that a client has disconnected. A read of the
 	// connection, on which nothing more is expected, ends then. The connection is not
-	// used again.
-	rc.SetConnectionClose()
+	// used again. After this header some clients take the end of a connection for the end of
+	// the answer, even when the server was killed.
+	if !r.endless {
+		rc.SetConnectionClose()
+	}
 	g := r.Grant
 	body := fasthttp.NewStreamReader(func(w *bufio.Writer) {
 		defer g.Hold(conn)()
@@ -356,6 +368,9 @@ func (r *Request) streamTracked(tracker *FlushTracker, f func(w *bufio.Writer, f
 			return w.Flush()
 		}, gone)
 		_ = out.Flush() // an error ends the connection
+		if r.endless {
+			_ = conn.Close()
+		}
 	})
 	if tracker != nil {
 		tracker.body, body = body, tracker

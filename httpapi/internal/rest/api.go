@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
@@ -48,8 +49,21 @@ type Config struct {
 	// setConnectionLimits.
 	MaxConnections, MaxConnectionsPerAddress int
 
+	// Forward passes requests on to the server that a Problem names with At. Otherwise the
+	// client gets the Problem.
+	Forward bool
+
 	// Quiet, if set, is called once no request has come for a while.
 	Quiet func()
+
+	// Observe, if set, is called at the end of each request, with the pattern of its path;
+	// "" if no route has it.
+	Observe func(method, route string, status int, took time.Duration)
+
+	// Tracer, if set, makes a span of each request that needs a token and has one. SpanOf
+	// returns the span in which the program works that a token was made for, if it is known.
+	Tracer trace.Tracer
+	SpanOf func(*grants.Grant) trace.SpanContext
 
 	// Logger receives errors that clients are not shown and, with AccessLog, one line
 	// per request.
@@ -65,6 +79,10 @@ type API struct {
 	// life in it.
 	Patience, Early, Beat time.Duration
 
+	// ReadTime and MessageTime are how long a client may take to send a request, and a
+	// message of a WebSocket that it has begun.
+	ReadTime, MessageTime time.Duration
+
 	cfg      Config
 	log      *slog.Logger
 	Gate     gate
@@ -73,6 +91,7 @@ type API struct {
 	app      *fiber.App
 	Huma     huma.API
 	answer   fasthttp.RequestHandler
+	peers    *http.Client // for other servers
 	handler  func() http.Handler
 
 	Quiet   *time.Timer  // nil: Config has no Quiet function
@@ -84,7 +103,7 @@ type API struct {
 	closing chan struct{}  // closed when Close begins
 	Serving sync.WaitGroup // calls of Serve, and what Handler started
 
-	mu       sync.Mutex // guards what follows, and serving's Add against Close's Wait
+	mu       sync.Mutex // guards the fields below, and serving's Add against Close's Wait
 	closed   bool
 	localURL string            // at which programs on this machine reach the server; empty: none
 	parting  []<-chan struct{} // each closed when the handlers of a Serve have ended
@@ -100,9 +119,11 @@ func New(cfg Config) (*API, error) {
 	}
 	a := &API{
 		Patience: slowClient, Early: earlyHeaders, Beat: whiteSpace,
+		ReadTime: ReadTime, MessageTime: messageTime,
 		cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), Gate: newGate(cfg), closing: make(chan struct{}), Guests: make(chan struct{}, GuestPlaces),
 		Bodies: newBodyMemory(cfg.LargestBody), Answers: newBodyMemory(cfg.LargestBody),
 	}
+	a.peers = newPeers()
 	a.handler = sync.OnceValue(bridge{a}.newHandler)
 	if cfg.Quiet != nil {
 		a.Quiet = time.AfterFunc(quietTime, cfg.Quiet)
@@ -114,7 +135,7 @@ func New(cfg Config) (*API, error) {
 		ErrorHandler:  a.answerError,
 	})
 	a.app.Use(access{a}.enter, access{a}.guard)
-	a.Huma = huma.NewAPI(documentConfig(cfg), &adapter{app: a.app, bodies: a.Bodies, answers: a.Answers, http: a.Handler})
+	a.Huma = huma.NewAPI(documentConfig(cfg), &adapter{api: a, bodies: a.Bodies, answers: a.Answers, http: a.Handler})
 	a.Huma.UseMiddleware(access{a}.authenticate, a.awaitPlace, a.checkQuery)
 	return a, nil
 }

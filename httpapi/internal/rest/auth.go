@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,7 +42,12 @@ type access struct{ *API }
 // authenticate lets a request pass when it has the token.
 func (a access) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r := RequestOf(ctx)
-	if a.cfg.NoToken || len(r.op.Security) == 0 {
+	switch {
+	case len(r.op.Security) == 0:
+		next(ctx)
+		return
+	case a.cfg.NoToken:
+		a.beginSpan(r)
 		next(ctx)
 		return
 	}
@@ -54,6 +60,7 @@ func (a access) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	default:
 		r.Grant = g
+		a.beginSpan(r)
 		defer r.endWith(g)()
 		next(ctx)
 		return
@@ -71,7 +78,7 @@ const refusalInterval = time.Second
 
 // refusals counts requests that were refused and not logged.
 type refusals struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	logged  time.Time  // the last time that one was logged
 	skipped int        // since then
 }
@@ -129,7 +136,10 @@ func TokenOver() *Problem {
 // admits reports whether a request has a valid token. The grant
 // is nil for the server's own.
 func (a access) admits(r *Request) (*grants.Grant, bool) {
-	token, ok := strings.CutPrefix(r.Fiber.Get(fiber.HeaderAuthorization), "Bearer ")
+	token, ok := headerToken(r.Fiber)
+	if !ok && r.op.Metadata[basicKey] == true {
+		token, ok = basicToken(r.Fiber)
+	}
 	if !ok {
 		token = "" // other schemes have no token
 		others := r.op.Metadata[apiKeyKey] == true
@@ -148,6 +158,31 @@ func (a access) admits(r *Request) (*grants.Grant, bool) {
 	return a.lookUp(token)
 }
 
+// headerToken returns the token of the header Authorization. ok is false if the header has
+// another scheme than Bearer, or Token, which older clients send.
+func headerToken(c *fiber.Ctx) (token string, ok bool) {
+	header := c.Get(fiber.HeaderAuthorization)
+	if token, ok = strings.CutPrefix(header, "Bearer "); ok {
+		return token, true
+	}
+	return strings.CutPrefix(header, "Token ")
+}
+
+// basicToken returns the password of Basic authentication, from the header or the query
+// parameter auth_token, in which OpenCode's clients send it.
+func basicToken(c *fiber.Ctx) (token string, ok bool) {
+	encoded, ok := strings.CutPrefix(c.Get(fiber.HeaderAuthorization), "Basic ")
+	if !ok {
+		encoded = c.Query(basicParameter)
+	}
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return "", false
+	}
+	_, token, ok = strings.Cut(string(decoded), ":")
+	return token, ok
+}
+
 // lookUp reports whether a token is valid. The grant is nil for the server's own.
 func (a access) lookUp(token string) (*grants.Grant, bool) {
 	if token == "" {
@@ -162,13 +197,16 @@ func (a access) lookUp(token string) (*grants.Grant, bool) {
 
 // tokenNames are the query parameters that can hold a token. The page uses t and
 // token.
-var tokenNames = []string{"access_token", "token", "api_key", "t"}
+var tokenNames = []string{"access_token", "token", "api_key", "t", basicParameter}
+
+// basicParameter is the query parameter of basicToken.
+const basicParameter = "auth_token"
 
 // proven reports whether a request has a valid token anywhere. A foreign page that
 // a user visits does not know a token, and browsers do not add one by themselves.
 func (a access) proven(c *fiber.Ctx) bool {
-	bearer, _ := strings.CutPrefix(c.Get(fiber.HeaderAuthorization), "Bearer ")
-	given := []string{bearer, c.Get("X-Api-Key")}
+	header, _ := headerToken(c)
+	given := []string{header, c.Get("X-Api-Key")}
 	for _, name := range tokenNames {
 		given = append(given, c.Query(name))
 	}
@@ -179,10 +217,11 @@ func (a access) proven(c *fiber.Ctx) bool {
 }
 
 // Keys of what an operation keeps for authenticate: the scope that it needs, and whether
-// the token may also come as an API key.
+// the token may also come as an API key or as a password.
 const (
 	scopeKey  = "deskhand-scope"
 	apiKeyKey = "deskhand-api-key"
+	basicKey  = "deskhand-basic"
 )
 
 func scopeOf(op *huma.Operation) grants.Scope {

@@ -146,5 +146,19 @@ func ambiguous(c *fiber.Ctx) bool {
 	return h.ContentLength() == chunked && bytes.Contains(bytes.ToLower(h.RawHeaders()), []byte("content-length"))
 }
 
+// badFraming returns why proxies may read the headers of a request in another way than this
+// server, or "" (RFC 9112, sections 5.2 and 6.1).
+func badFraming(c *fiber.Ctx) string {
+	h := &c.Request().Header
+	raw := h.RawHeaders()
+	switch {
+	case bytes.Contains(raw, []byte("\n ")), bytes.Contains(raw, []byte("\n\t")):
+		return "a header continues on another line"
+	case h.ContentLength() == chunked && bytes.Count(bytes.ToLower(raw), []byte("transfer-encoding")) > 1:
+		return "it has two Transfer-Encoding headers"
+	}
+	return ""
+}
+
 // chunked is fasthttp's length of a chunked body.
 const chunked = -1

@@ -25,7 +25,7 @@ type bodyMemory struct {
 	guests int64 // bytes of the bodies of guests, which have a token of a scope other than admin
 	guest  int64 // bytes of the bodies of one guest
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	used       int64
 	usedGuests int64
 	usedGuest  map[*grants.Grant]int64
@@ -98,10 +98,15 @@ type buffered struct {
 	read   int64
 	held   int64 // bytes that memory counts
 	full   bool  // errBodiesFull was returned
+	keep   bool  // kept gets what is read
+	kept   []byte
 }
 
 // reserve counts a body of so many bytes.
 func (b *buffered) reserve(size int64) error {
+	if b.keep {
+		size *= 2
+	}
 	if size <= max(Prefetch, b.held) {
 		return nil
 	}
@@ -119,6 +124,9 @@ func (b *buffered) Read(p []byte) (int, error) {
 	b.read += int64(n)
 	if full := b.reserve(b.read); full != nil {
 		return 0, full
+	}
+	if b.keep {
+		b.kept = append(b.kept, p[:n]...)
 	}
 	return n, err
 }

@@ -36,7 +36,7 @@ type connLimits struct {
 	total, perAddress int
 	log               *slog.Logger
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	open      map[net.Conn]netip.Prefix
 	byAddress map[netip.Prefix]int
 	refused   []net.Conn // that are still open, the oldest first

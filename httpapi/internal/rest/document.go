@@ -29,7 +29,7 @@ func documentConfig(c Config) huma.Config {
 	}
 	cfg := huma.DefaultConfig(c.Title, c.Version)
 	cfg.Info.Description = c.Description
-	cfg.Servers = []*huma.Server{{URL: "/", Description: "The server that has this document"}}
+	cfg.Servers = []*huma.Server{{URL: "/", Description: "The server of this document"}}
 	cfg.Tags = c.Tags
 	cfg.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", "", nil
@@ -40,7 +40,7 @@ func documentConfig(c Config) huma.Config {
 		bearerScheme: {Type: "http", Scheme: "bearer", Description: "The token that the server printed or was given."},
 		QueryScheme: {
 			Type: "apiKey", In: "query", Name: "access_token",
-			Description: "The same token, where a browser cannot send headers.",
+			Description: "The same token, for requests in which a browser cannot send headers.",
 		},
 	}
 	return cfg
@@ -53,13 +53,13 @@ func EventContent() map[string]*huma.MediaType {
 
 // problem describes the members that problems have.
 type problem struct {
-	Type    string `json:"type" doc:"URN that ends in the code of this sort of error" example:"urn:sandbox-agent:error:desktop_invalid_action"`
-	Title   string `json:"title" doc:"The same for every error of this type"`
+	Type    string `json:"type" doc:"URN of the error type, which ends with its code" example:"urn:sandbox-agent:error:desktop_invalid_action"`
+	Title   string `json:"title" doc:"Short description; the same for every error of this type"`
 	Status  int    `json:"status" doc:"The HTTP status"`
-	Detail  string `json:"detail,omitempty" doc:"What went wrong this time, and what to do about it"`
-	Code    string `json:"code,omitempty" doc:"The code again, of errors of desktops"`
-	Field   string `json:"field,omitempty" doc:"The argument that was refused"`
-	Details any    `json:"details,omitempty" doc:"More about it, for programs"`
+	Detail  string `json:"detail,omitempty" doc:"What went wrong, and what to do about it"`
+	Code    string `json:"code,omitempty" doc:"Error code; only for errors of desktops"`
+	Field   string `json:"field,omitempty" doc:"Argument that was rejected"`
+	Details any    `json:"details,omitempty" doc:"More information for programs"`
 }
 
 // describeProblems documents the error answers of an operation.

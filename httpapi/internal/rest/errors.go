@@ -78,7 +78,7 @@ func (a *API) answerMalformed(rc *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		p = headersTooLarge.Problem(fmt.Sprintf("invalid request: its headers must have at most %d bytes", HeaderSize))
 	case errors.As(err, &timeout) && timeout.Timeout():
-		p = RequestTimeout.Problem(fmt.Sprintf("invalid request: it was not complete after %v", ReadTime))
+		p = RequestTimeout.Problem(fmt.Sprintf("invalid request: it was not complete after %v", a.ReadTime))
 	}
 	answerRaw(rc, p)
 }

@@ -2,11 +2,13 @@ package rest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -29,6 +31,10 @@ type Feed[B any] struct {
 	// Sent, if set, is called with the id of the last event that was written to the
 	// client's connection, first with 0 when the client is ready for events.
 	Sent func(id int64)
+
+	// Endless says that the answer is never complete. At its end the connection breaks, so
+	// that clients which connect again after errors alone do so.
+	Endless bool
 
 	// Close, if set, is called at the end, also if Open was not called or failed.
 	Close func()
@@ -56,6 +62,14 @@ func (e *EventWriter) Write(name string, id int64, data []byte) {
 	e.put(e.line)
 	e.put(OneLine(data))
 	e.put([]byte("\n\n"))
+}
+
+// WriteText is like Write with an id that is a text in one line.
+func (e *EventWriter) WriteText(name, id string, data []byte) {
+	if id != "" {
+		e.put([]byte("id: " + id + "\n"))
+	}
+	e.Write(name, 0, data)
 }
 
 // WriteJSON writes an event whose data is JSON. It reports whether v can be encoded.
@@ -109,6 +123,7 @@ func AnswerFeed[B any](a *API, f Feed[B]) *EventsOutput {
 				}
 			}
 			ctx.SetStatus(http.StatusOK)
+			r.endless = f.Endless
 			if r.Method() == fiber.MethodHead {
 				f.Close()
 				return
@@ -149,3 +164,44 @@ func (f *Feed[B]) send(ctx context.Context, e *EventWriter, flush func(*EventWri
 		}
 	}
 }
+
+// OneLine replaces line breaks in a message, which would end an event early.
+func OneLine(b []byte) []byte {
+	if bytes.IndexByte(b, '\n') < 0 && bytes.IndexByte(b, '\r') < 0 {
+		return b
+	}
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, b)
+}
+
+// EventsOutput is an answer that is an event stream.
+type EventsOutput struct {
+	ContentType string `header:"Content-Type"`
+	Cache       string `header:"Cache-Control"`
+	Buffering   string `header:"X-Accel-Buffering"`
+	Body        func(huma.Context)
+
+	discard func() // frees what Body would use; nil: nothing
+}
+
+// Discard implements discarder.
+func (out *EventsOutput) Discard() {
+	if out.discard != nil {
+		out.discard()
+	}
+}
+
+// Heartbeat is the time between heartbeats of an event stream without events, for
+// proxies that end silent connections.
+const Heartbeat = 15 * time.Second
+
+// EventStream is the type of event streams.
+const EventStream = "text/event-stream"
+
+// StreamCache is Cache-Control of event streams: no proxy may keep one, or compress it,
+// for which it would hold events back.
+const StreamCache = "no-cache, no-transform"

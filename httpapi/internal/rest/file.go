@@ -21,10 +21,10 @@ import (
 // Conditions are the headers by which a client requests a part of a file, or
 // a file only if it has changed (RFC 9110, sections 13 and 14).
 type Conditions struct {
-	Range             string `header:"Range" doc:"One range of bytes: bytes=0-99, bytes=100-, bytes=-100. Several are answered with the whole file"`
-	IfRange           string `header:"If-Range" doc:"An entity tag or time: the whole file is sent when it is another one by now"`
+	Range             string `header:"Range" doc:"One range of bytes: bytes=0-99, bytes=100-, bytes=-100. A request for several ranges gets the whole file"`
+	IfRange           string `header:"If-Range" doc:"Entity tag or time; the response is the whole file if it has changed"`
 	IfMatch           string `header:"If-Match"`
-	IfNoneMatch       string `header:"If-None-Match" doc:"304 when it still is one of these entity tags"`
+	IfNoneMatch       string `header:"If-None-Match" doc:"Entity tags; the response is 304 if the file has one of them"`
 	IfModifiedSince   string `header:"If-Modified-Since"`
 	IfUnmodifiedSince string `header:"If-Unmodified-Since"`
 }
@@ -33,10 +33,10 @@ type Conditions struct {
 type FileOutput struct {
 	Status       int
 	ContentType  string `header:"Content-Type"`
-	ETag         string `header:"ETag" doc:"Names this state of the file"`
+	ETag         string `header:"ETag" doc:"Entity tag of the content"`
 	Modified     string `header:"Last-Modified"`
 	AcceptRanges string `header:"Accept-Ranges"`
-	ContentRange string `header:"Content-Range" doc:"Of a part: which bytes, of how many"`
+	ContentRange string `header:"Content-Range" doc:"Range of a partial response, and the size of the file"`
 	Disposition  string `header:"Content-Disposition"`
 	Cache        string `header:"Cache-Control"`
 	Body         func(huma.Context)

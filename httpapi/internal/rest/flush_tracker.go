@@ -19,7 +19,7 @@ type FlushTracker struct {
 	body io.ReadCloser // the stream; set before the first Read
 	read int64         // bytes of it
 
-	mu    sync.Mutex  // guards what follows
+	mu    sync.Mutex  // guards the fields below
 	marks []flushMark // events that were not reported yet, in order
 }
 

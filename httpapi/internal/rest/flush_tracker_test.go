@@ -41,7 +41,7 @@ func TestFlushTracker(t *testing.T) {
 // writtenListener has connections whose written bytes can be looked at.
 type writtenListener struct {
 	net.Listener
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	written []byte
 }
 

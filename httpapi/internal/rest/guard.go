@@ -13,22 +13,30 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"go.opentelemetry.io/otel/trace"
 )
 
 type requestIDKey struct{}
 
 // asked is what the log says of a request that an error is about. It may be used
 // after the request.
-type asked struct{ id, method, path string }
+type asked struct {
+	id, method, path string
+	trace            string // the id of its trace; empty: none
+}
 
 func askedOf(c *fiber.Ctx) asked {
 	id, _ := c.Locals(requestIDKey{}).(string)
-	return asked{strings.Clone(id), strings.Clone(c.Method()), strings.Clone(c.Path())}
+	about := asked{id: strings.Clone(id), method: strings.Clone(c.Method()), path: hideSecret(strings.Clone(c.Path()))}
+	if span, ok := c.Locals(spanKey{}).(trace.Span); ok {
+		about.trace = span.SpanContext().TraceID().String()
+	}
+	return about
 }
 
 // failed logs an error of a request's.
 func (a *API) failed(about asked, message string, more ...any) {
-	a.log.Error(message, append([]any{"request", about.id, "method", about.method, "path", about.path}, more...)...)
+	a.log.Error(message, slices.Concat(about.ids(), []any{"method", about.method, "path", about.path}, more)...)
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
@@ -55,8 +63,14 @@ func (a access) enter(c *fiber.Ctx) (err error) {
 			err = a.answerError(c, errPanic)
 		}
 		a.finishBody(c)
-		a.logAccess(c, id, begun)
+		a.logAccess(c, begun)
+		a.observe(c, begun)
+		a.endSpan(c)
 	}()
+	if why := badFraming(c); why != "" {
+		c.Context().SetConnectionClose()
+		return a.answerError(c, InvalidRequest.Problem("invalid request: "+why))
+	}
 	if err := c.Next(); err != nil {
 		return a.answerError(c, err)
 	}
@@ -77,12 +91,28 @@ func isProbe(path string) bool {
 // request's arrival: longer than the longest call and a slow connection.
 const writeTime = 15 * time.Minute
 
-func (a access) logAccess(c *fiber.Ctx, id string, begun time.Time) {
+// observe tells Config.Observe about a request.
+func (a access) observe(c *fiber.Ctx, begun time.Time) {
+	if a.cfg.Observe == nil {
+		return
+	}
+	route, status := c.Route().Path, c.Response().StatusCode()
+	if route == "/" && c.Path() != "/" || status == fiber.StatusNotFound && route == "/*" {
+		route = ""
+	}
+	a.cfg.Observe(c.Method(), route, status, time.Since(begun))
+}
+
+func (a access) logAccess(c *fiber.Ctx, begun time.Time) {
 	if !a.cfg.AccessLog {
 		return
 	}
-	a.log.Info("request", "method", c.Method(), "url", redact(c.OriginalURL()), "status", c.Response().StatusCode(),
-		"duration", time.Since(begun).Round(time.Microsecond), "client", a.Client(c), "request", id)
+	status, address := c.Response().StatusCode(), redact(c.OriginalURL())
+	if status >= fiber.StatusBadRequest {
+		address = hideSecret(address)
+	}
+	a.log.Info("request", append([]any{"method", c.Method(), "url", address, "status", status,
+		"duration", time.Since(begun).Round(time.Microsecond), "client", a.Client(c)}, askedOf(c).ids()...)...)
 }
 
 // Client returns the address of a request's client.
@@ -96,6 +126,16 @@ func (a *API) Client(c *fiber.Ctx) string {
 		return c.Get(innerClient)
 	}
 	return c.Context().RemoteAddr().String()
+}
+
+// hideSecret takes the name of a secret out of a path. A client may have sent its value as the
+// name.
+func hideSecret(path string) string {
+	const secrets = "/v1/secrets/"
+	if i := strings.Index(strings.ToLower(path), secrets); i >= 0 && i+len(secrets) <= len(path) {
+		return path[:i+len(secrets)] + "REDACTED"
+	}
+	return path
 }
 
 // redact takes the tokens out of a URL.
@@ -160,6 +200,16 @@ func (g gate) own(origin string, c *fiber.Ctx) bool {
 	}
 	// A proxy may have taken TLS off, so that only the name can be compared.
 	return host == strings.TrimPrefix(normalOrigin(scheme+"://"+g.Host(c)), scheme+"://")
+}
+
+// Secure reports whether the client reached this server by TLS.
+func (g gate) Secure(c *fiber.Ctx) bool {
+	if g.cfg.TrustProxy {
+		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedProto), ","); first != "" {
+			return strings.EqualFold(strings.TrimSpace(first), "https")
+		}
+	}
+	return c.Context().IsTLS()
 }
 
 // Host is the name and port by which the client knows this server.
@@ -277,11 +327,12 @@ func (g gate) knownHost(host string) bool {
 }
 
 // Exposed are the response headers that pages of other sites may read.
-const Exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, " +
+const Exposed = "ETag, X-Request-Id, Deskhand-Observation, Deskhand-Scale, Deskhand-Damage, Deskhand-Settled, Deskhand-Settle-Ms, " +
+	"Deskhand-Animating, Deskhand-Problem, " +
 	"Accept-Ranges, Content-Disposition, Content-Range, Deskhand-Next, Deskhand-Skipped, Deskhand-Approved, Location, Link, " +
 	"Acp-Connection-Id, Mcp-Protocol-Version, X-Accel-Buffering, Allow, Retry-After, WWW-Authenticate"
 
-// allow tells a browser that a listed origin's page may see the answer
+// allow lets a browser know that a listed origin's page may see the answer
 // (Fetch standard, section 3.3).
 func (g gate) allow(c *fiber.Ctx, origin string) {
 	c.Set(fiber.HeaderAccessControlAllowOrigin, origin)

@@ -42,7 +42,7 @@ func (a *API) Mount(app *fiber.App) error {
 		return ErrClosed
 	default:
 	}
-	for _, path := range []string{"/v1", "/v1/*", "/opencomputer/*", "/ui", "/ui/*", "/docs", "/docs/*", "/llms.txt", "/openapi.json", "/livez", "/readyz"} {
+	for _, path := range []string{"/v1", "/v1/*", "/opencomputer/*", "/opencode/*", "/ui", "/ui/*", "/docs", "/docs/*", "/llms.txt", "/openapi.json", "/livez", "/readyz", "/metrics"} {
 		app.All(path, func(c *fiber.Ctx) error {
 			a.answer(c.Context())
 			return nil

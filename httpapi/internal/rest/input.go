@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/base64"
 	"mime"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Accepts tells whether an Accept header allows one of the types.
+// Accepts reports whether an Accept header allows one of the types.
 func Accepts(header string, types ...string) bool {
 	if strings.TrimSpace(header) == "" {
 		return true
@@ -87,3 +88,20 @@ func Milliseconds(ms uint64) time.Duration {
 	const most = uint64(1<<63-1) / uint64(time.Millisecond)
 	return time.Duration(min(ms, most)) * time.Millisecond //nolint:gosec // it fits
 }
+
+// Optional is a query parameter of which it matters whether it was given.
+type Optional[T any] struct {
+	Value T
+	Set   bool
+}
+
+// Schema describes the parameter as one of its value's type.
+func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[T]())
+}
+
+// Receiver is what huma parses the parameter into.
+func (o *Optional[T]) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
+
+// OnParamSet records whether the parameter was given. huma calls it.
+func (o *Optional[T]) OnParamSet(isSet bool, _ any) { o.Set = isSet }

@@ -41,18 +41,23 @@ func DecodeJSON(data []byte, v any) error {
 
 // DecodeInto reads JSON as huma does for operations whose body is always JSON.
 func DecodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) error {
+	return DecodePart(schemas, schema, "body", data, v)
+}
+
+// DecodePart is like DecodeInto for the part of a body at a location, such as "body.list[3]".
+func DecodePart(schemas huma.Registry, schema *huma.Schema, location string, data []byte, v any) error {
 	if len(data) == 0 {
 		data = []byte("{}")
 	}
 	var tree any
 	if err := DecodeJSON(data, &tree); err != nil {
-		return Rejected(InvalidRequest, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+		return Rejected(InvalidRequest, []*huma.ErrorDetail{{Location: location, Message: err.Error()}})
 	}
 	k := InvalidRequest
 	k.Status = http.StatusUnprocessableEntity
 	result := &huma.ValidateResult{}
 	path := huma.NewPathBuffer([]byte{}, 0)
-	path.Push("body")
+	path.Push(location)
 	huma.Validate(schemas, schema, path, huma.ModeWriteToServer, tree, result)
 	var details []*huma.ErrorDetail
 	for _, err := range result.Errors {
@@ -65,7 +70,7 @@ func DecodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) 
 		return Rejected(k, details)
 	}
 	if err := DecodeJSON(data, v); err != nil {
-		return Rejected(k, []*huma.ErrorDetail{{Location: "body", Message: err.Error()}})
+		return Rejected(k, []*huma.ErrorDetail{{Location: location, Message: err.Error()}})
 	}
 	return nil
 }
@@ -73,7 +78,7 @@ func DecodeInto(schemas huma.Registry, schema *huma.Schema, data []byte, v any) 
 // memberPrefix begins the text of an error that is about one member of a body.
 const memberPrefix = "member "
 
-// rangeOf tells which whole numbers a type holds: what huma's validation leaves
+// rangeOf returns which whole numbers a type holds: what huma's validation leaves
 // to the decoding is numbers that are too large or too small.
 func rangeOf(t reflect.Type) string {
 	switch t.Kind() {

@@ -40,7 +40,7 @@ func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 		places = append(places, large.others)
 	}
 	for _, place := range places {
-		if !r.take(place) {
+		if !r.acquire(place) {
 			bad := Unavailable.Problem("too many requests are being handled; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
 			if r.Grant.Over() {
 				bad = TokenOver()
@@ -52,8 +52,8 @@ func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// take waits for a place. It returns false if the client disconnects first.
-func (r *Request) take(place chan struct{}) bool {
+// acquire waits for a place. It returns false if the client disconnects first.
+func (r *Request) acquire(place chan struct{}) bool {
 	select {
 	case place <- struct{}{}:
 	default:

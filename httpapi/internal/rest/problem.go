@@ -20,6 +20,7 @@ type Problem struct {
 	Detail string         // what went wrong this time, and what to do about it
 	Extra  map[string]any // further members of the JSON object
 	Header http.Header    // further response headers
+	At     string         // URL of the server that can answer the request; empty: there is none
 }
 
 // Error makes a Problem an error.

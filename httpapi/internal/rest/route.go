@@ -3,11 +3,15 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
@@ -47,18 +51,23 @@ type Route struct {
 	Query   bool         // the token may come in the URL
 	Open    bool         // no token is needed
 	APIKey  bool         // the token may come as OpenComputer's clients send it
+	Basic   bool         // the token may come as the password of Basic authentication
 	Scope   grants.Scope // that a token needs; zero: everything
 	Other   Kind         // of errors that have none of their own
 	Content map[string]*huma.MediaType
-	More    map[string]*huma.Response // besides success and problems
+	More    map[string]*huma.Response // other than success and problems
 	Body    *huma.RequestBody
 	Most    int64 // bytes of the body; zero: Config.MaxBodyBytes
 	Large   bool  // answers may take many megabytes
 	Revokes bool  // a token may end itself
+	Hidden  bool  // the document leaves it out
 	Admin   bool  // of a desktop's: only a token for everything will do
 
 	// Enter is called before the body is read. Unless it calls next, it answers.
 	Enter func(ctx huma.Context, next func(huma.Context))
+
+	// Parameters describes parameters that Enter reads. The input describes all others.
+	Parameters []*huma.Param
 
 	// UntilGone ends the context when the client closes its connection.
 	UntilGone bool
@@ -102,7 +111,9 @@ func (a *API) Operation(r Route) huma.Operation {
 		Tags: []string{r.Tag}, DefaultStatus: r.Status, RequestBody: r.Body, Responses: map[string]*huma.Response{},
 		MaxBodyBytes:     a.cfg.MaxBodyBytes + 1, // huma refuses what has as many
 		SkipValidateBody: r.Body != nil,
-		Metadata:         map[string]any{scopeKey: r.Scope, apiKeyKey: r.APIKey},
+		Parameters:       r.Parameters,
+		Hidden:           r.Hidden,
+		Metadata:         map[string]any{scopeKey: r.Scope, apiKeyKey: r.APIKey, basicKey: r.Basic},
 	}
 	if r.Large {
 		op.Metadata[largeKey] = newLargeAnswers()
@@ -153,7 +164,7 @@ func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error
 		out, err := handle(ctx, in)
 		switch {
 		case err != nil:
-			return nil, g.Fail(ctx, r, err)
+			return nil, g.Refuse(ctx, r, err)
 		case GrantOf(ctx).Over() && !r.Revokes:
 			if d, ok := any(out).(discarder); ok {
 				d.Discard()
@@ -166,6 +177,16 @@ func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error
 
 // discarder is an answer that uses files or places until it is sent or discarded.
 type discarder interface{ Discard() }
+
+// Refuse is like Fail for the answer to the request of ctx. If another server can answer the
+// request and Config.Forward is set, that server does when the handler has returned.
+func (g Group) Refuse(ctx context.Context, r Route, err error) *Problem {
+	p := g.Fail(ctx, r, err)
+	if r := RequestIn(ctx); p.At != "" && (forwarder{g.API}).mayForward(r) {
+		r.elsewhere = p.At
+	}
+	return p
+}
 
 // Fail returns the problem for an error. It logs an error whose text the client does not get.
 func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
@@ -231,4 +252,64 @@ func (a *API) checkQuery(ctx huma.Context, next func(huma.Context)) {
 // Binary describes a body of that MIME type.
 func Binary() *huma.MediaType {
 	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+}
+
+// Plain adds a route that the document leaves out. It asks for a token as other routes do.
+// handle reads the request and answers it.
+func (g Group) Plain(r Route, handle func(*Request)) {
+	op := g.Operation(r)
+	serve := op.Middlewares.Handler(func(ctx huma.Context) { handle(RequestOf(ctx)) })
+	g.Huma.Adapter().Handle(&op, g.Huma.Middlewares().Handler(serve))
+}
+
+// ReadJSON decodes the body of a request to a plain route. An empty body counts as {}. The
+// error is a *Problem.
+func (r *Request) ReadJSON(v any) error {
+	most := r.op.MaxBodyBytes - 1
+	data, err := io.ReadAll(io.LimitReader(r.BodyReader(), most+1))
+	switch {
+	case r.buffered != nil && r.buffered.full:
+		return Unavailable.Problem("too many request bodies are in memory; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
+	case err != nil:
+		return InvalidRequest.Problem("invalid request: its body could not be read to the end")
+	case int64(len(data)) > most:
+		return TooLarge(most)
+	case r.Empty || len(data) == 0:
+		return nil
+	}
+	if kind, _, _ := strings.Cut(r.Fiber.Get(fiber.HeaderContentType), ";"); strings.TrimSpace(kind) != fiber.MIMEApplicationJSON {
+		return NotJSON()
+	}
+	var tree any
+	if err = DecodeJSON(data, &tree); err == nil {
+		err = DecodeJSON(data, v)
+	}
+	if err != nil {
+		return InvalidRequest.Problem(fmt.Sprintf("invalid request: body: %v", err))
+	}
+	return nil
+}
+
+// SendJSON answers with a value as JSON, or with the status 204 if it is nil.
+func (r *Request) SendJSON(v any) error {
+	if v == nil {
+		r.SetStatus(http.StatusNoContent)
+		return nil
+	}
+	text, err := MarshalJSON(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	r.SetHeader(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	r.SetStatus(http.StatusOK)
+	r.Send(text)
+	return nil
+}
+
+// SendEvents answers with an event stream.
+func (r *Request) SendEvents(out *EventsOutput) {
+	r.SetHeader(fiber.HeaderContentType, out.ContentType)
+	r.SetHeader(fiber.HeaderCacheControl, out.Cache)
+	r.SetHeader("X-Accel-Buffering", out.Buffering)
+	out.Body(r)
 }

@@ -23,6 +23,13 @@ func (a *API) Idle() bool {
 	return len(a.limits.open) == 0 && len(a.limits.byAddress) == 0 && len(a.limits.refused) == 0
 }
 
+// OpenConnections returns the number of connections of clients to the listeners of Serve.
+func OpenConnections(a *API) int {
+	a.limits.mu.Lock()
+	defer a.limits.mu.Unlock()
+	return len(a.limits.open)
+}
+
 // Router returns the app that has the routes, for those that are not in the document.
 func (a *API) Router() *fiber.App { return a.app }
 
@@ -41,6 +48,7 @@ func (a *API) BeginClose() {
 func (a *API) AwaitServing() {
 	a.Serving.Wait()
 	a.mounted.wait()
+	a.peers.CloseIdleConnections()
 	if a.Quiet != nil {
 		a.Quiet.Stop()
 	}
@@ -172,7 +180,7 @@ const (
 	// partTime is what they get to notice that their connections are closed, and
 	// that what they waited for has ended.
 	partTime = time.Second
-	// ReadTime is what a client may take to send a request.
+	// ReadTime is the default of API.ReadTime.
 	ReadTime = time.Minute
 	idleTime = 2 * time.Minute
 	// Prefetch is how much of a body is read before a handler runs.
@@ -192,7 +200,7 @@ func (a *API) newFastHTTP(e *entry) *fasthttp.Server {
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           Prefetch,
 		ReadBufferSize:               HeaderSize,
-		ReadTimeout:                  ReadTime,
+		ReadTimeout:                  a.ReadTime,
 		IdleTimeout:                  idleTime,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,

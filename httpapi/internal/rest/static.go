@@ -49,14 +49,20 @@ func NewStaticFile(name string, data []byte) (*StaticFile, error) {
 
 // Send sends the file, or 304 if the client has it. Clients ask every time, because a new
 // version of the program has other files under the same names.
-func (f *StaticFile) Send(c *fiber.Ctx) {
+func (f *StaticFile) Send(c *fiber.Ctx) { f.send(c, "no-cache") }
+
+// SendImmutable is like Send for a URL whose content never changes. Clients keep the file and
+// do not ask again.
+func (f *StaticFile) SendImmutable(c *fiber.Ctx) { f.send(c, "public, max-age=31536000, immutable") }
+
+func (f *StaticFile) send(c *fiber.Ctx, cache string) {
 	data, tag := f.Data, `"`+f.tag+`"`
 	if c.AcceptsEncodings("gzip", "identity") == "gzip" {
 		data, tag = f.zip, `"`+f.tag+`-z"`
 		c.Set(fiber.HeaderContentEncoding, "gzip")
 	}
 	c.Vary(fiber.HeaderAcceptEncoding)
-	c.Set(fiber.HeaderCacheControl, "no-cache")
+	c.Set(fiber.HeaderCacheControl, cache)
 	c.Set(fiber.HeaderETag, tag)
 	c.Set(fiber.HeaderContentType, f.Type)
 	for known := range strings.SplitSeq(c.Get(fiber.HeaderIfNoneMatch), ",") {

@@ -66,7 +66,7 @@ func (u *upload) Close() {
 // Read reads a part of the body.
 func (u *upload) Read(p []byte) (int, error) {
 	if u.most > 0 {
-		p = p[:min(int64(len(p)), u.most+1-int64(u.read))] // one more tells that there is too much
+		p = p[:min(int64(len(p)), u.most+1-int64(u.read))] // one more shows that there is too much
 	}
 	_ = u.conn.SetReadDeadline(time.Now().Add(u.patience))
 	n, err := u.body.Read(p)

@@ -20,7 +20,7 @@ const (
 	// stalledSocket is how long a client may leave what is sent to it unread.
 	// Only that client waits for it.
 	stalledSocket = 5 * time.Minute
-	// messageTime is how long a client may take to send a message that it has begun.
+	// messageTime is the default of API.MessageTime.
 	messageTime = time.Minute
 	// closingTime is how long a client may take to answer a close frame.
 	closingTime = 5 * time.Second
@@ -36,6 +36,7 @@ type Socket struct {
 	Under net.Conn // closing it ends everything
 	write sync.Mutex
 
+	whole   time.Duration             // API.MessageTime
 	memory  *bodyMemory               // counts messages
 	guest   *grants.Grant             // see bodyMemory.take
 	message *buffered                 // what receive returned last
@@ -106,7 +107,7 @@ func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, 
 		}
 		defer end()
 		defer g.Hold(under)()
-		ws := &Socket{conn: conn, Under: under, memory: a.Bodies, guest: guest}
+		ws := &Socket{conn: conn, Under: under, whole: a.MessageTime, memory: a.Bodies, guest: guest}
 		defer func() { ws.message.release() }()
 		conn.SetReadLimit(most)
 		ws.run(e.Ending, serve)
@@ -181,7 +182,7 @@ func (ws *Socket) Finish() {
 }
 
 // Receive returns the next message. It is valid until the next call. The client's pings
-// are answered meanwhile. A client that takes longer than messageTime for a message, or
+// are answered meanwhile. A client that takes longer than API.MessageTime for a message, or
 // for whose message there is no memory, is disconnected.
 func (ws *Socket) Receive() (kind int, data []byte, err error) {
 	ws.message.release()
@@ -190,7 +191,7 @@ func (ws *Socket) Receive() (kind int, data []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	ws.readUntil(time.Now().Add(messageTime))
+	ws.readUntil(time.Now().Add(ws.whole))
 	defer ws.readUntil(time.Time{})
 	ws.message = &buffered{Reader: r, memory: ws.memory, guest: ws.guest}
 	data, err = io.ReadAll(ws.message)

@@ -20,13 +20,13 @@ import (
 type sessionCreatedBody struct {
 	Healthy bool          `json:"healthy"`
 	Error   *sessionError `json:"error,omitempty"`
-	Native  *string       `json:"nativeSessionId,omitempty"`
+	agentID
 }
 
 func (a *area) registerCreate(r rest.Route) {
 	schema := a.Huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[sessionCreatedBody](), true, "SessionCreatedBody")
 	r = r.WithErrors(http.StatusConflict)
-	r.About = "The agent is installed first if need be. When it takes long the response begins with white space, and a failure is then an error with healthy: false."
+	r.About = "Installs the agent if necessary. A slow response starts with white space; a failure is then in error, with healthy: false."
 	r.Content = map[string]*huma.MediaType{fiber.MIMEApplicationJSON: {Schema: schema}}
 	agenthost.Add(a.Group, r, a.create)
 }
@@ -37,8 +37,9 @@ func (a *area) create(ctx context.Context, in *sessionCreateInput) (*rest.BodyOu
 	if err != nil {
 		return nil, err
 	}
+	work := rest.Detach(ctx)
 	return a.AnswerLong(a.Host.Go, func() ([]byte, error) { // ends at the latest with the host
-		body, err := a.begin(context.Background(), host, in)
+		body, err := a.begin(work, host, in)
 		if err != nil {
 			return nil, agenthost.Names{Session: in.ID, Agent: in.Body.Agent}.Explain(err)
 		}
@@ -67,10 +68,7 @@ func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateIn
 	if err != nil {
 		return nil, err
 	}
-	out := &sessionCreatedBody{Healthy: true}
-	if session.Native != "" {
-		out.Native = &session.Native
-	}
+	out := &sessionCreatedBody{Healthy: true, agentID: newAgentID(session.Native)}
 	return out, host.Log().Commit(ctx, func(tx *eventlog.Tx) error {
 		_, err := tx.Append(eventlog.Event{Stream: streamOf(in.ID), Session: in.ID, Dir: eventlog.Client, Kind: "create", Payload: payload})
 		return err

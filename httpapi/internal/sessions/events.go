@@ -18,19 +18,19 @@ const (
 
 // EventsQuery chooses events of a session.
 type EventsQuery struct {
-	ID     string `path:"sessionId" doc:"Chosen by the client"`
-	Offset int64  `query:"offset" minimum:"0" doc:"The last sequence number that was seen"`
-	Raw    bool   `query:"include_raw" doc:"With the agent's own messages"`
+	ID     string `path:"sessionId" doc:"Id of your choice"`
+	Offset int64  `query:"offset" minimum:"0" doc:"Last sequence number that the client received"`
+	Raw    bool   `query:"include_raw" doc:"Include the agent's raw messages"`
 }
 
 type sessionEventsInput struct {
 	EventsQuery
-	Limit int `query:"limit" minimum:"0" maximum:"10000" doc:"1000 when left out"`
+	Limit int `query:"limit" minimum:"0" maximum:"10000" doc:"Maximum number of events; defaults to 1000"`
 }
 
 type sessionFollowInput struct {
 	EventsQuery
-	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as offset, which browsers send when they connect again"`
+	LastEventID string `header:"Last-Event-ID" pattern:"^[0-9]*$" doc:"The same as offset; browsers send it when they reconnect"`
 }
 
 type sessionEventsOutput struct {

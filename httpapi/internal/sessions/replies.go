@@ -16,23 +16,24 @@ import (
 )
 
 type permissionReply struct {
-	ID         string `path:"sessionId" doc:"Chosen by the client"`
+	ID         string `path:"sessionId" doc:"Id of your choice"`
 	Permission string `path:"permissionId"`
 	Body       struct {
-		Reply string `json:"reply" enum:"once,always,reject"`
+		Reply  string `json:"reply,omitempty" enum:"once,always,reject" doc:"One of reply and option is required"`
+		Option string `json:"option,omitempty" doc:"Id of one of the agent's options, optionId in ACP"`
 	}
 }
 
 type questionPath struct {
-	ID       string `path:"sessionId" doc:"Chosen by the client"`
+	ID       string `path:"sessionId" doc:"Id of your choice"`
 	Question string `path:"questionId"`
 }
 
 type questionReply struct {
-	ID       string `path:"sessionId" doc:"Chosen by the client"`
+	ID       string `path:"sessionId" doc:"Id of your choice"`
 	Question string `path:"questionId"`
 	Body     struct {
-		Answers [][]string `json:"answers" nullable:"false" doc:"For each question, the options that were chosen"`
+		Answers [][]string `json:"answers" nullable:"false" doc:"Chosen options of each question"`
 	}
 }
 
@@ -40,10 +41,10 @@ type questionReply struct {
 func (a *area) registerReplies(r rest.Route) {
 	const at = "/v1/sessions/{sessionId}"
 	r.Status = http.StatusNoContent
-	agenthost.Add(a.Group, r.Post("replyPermission", at+"/permissions/{permissionId}/reply", "Answer an agent that asks for a permission"), a.replyPermission)
+	agenthost.Add(a.Group, r.Post("replyPermission", at+"/permissions/{permissionId}/reply", "Answer a permission request"), a.replyPermission)
 	agenthost.Add(a.Group, r.Post("replyQuestion", at+"/questions/{questionId}/reply", "Answer a question"), a.replyQuestion)
-	agenthost.Add(a.Group, r.Post("rejectQuestion", at+"/questions/{questionId}/reject", "Refuse to answer a question"), a.rejectQuestion)
-	agenthost.Add(a.Group, r.Post("terminateSession", at+"/terminate", "End a session for good"), func(ctx context.Context, in *sessionPath) (*struct{}, error) {
+	agenthost.Add(a.Group, r.Post("rejectQuestion", at+"/questions/{questionId}/reject", "Reject a question"), a.rejectQuestion)
+	agenthost.Add(a.Group, r.Post("terminateSession", at+"/terminate", "Terminate a session"), func(ctx context.Context, in *sessionPath) (*struct{}, error) {
 		host, _, err := a.find(ctx, in.ID)
 		if err != nil {
 			return nil, err
@@ -69,6 +70,11 @@ func (a *area) replyPermission(ctx context.Context, in *permissionReply) (*struc
 	host, q, err := a.findQuestion(ctx, in.ID, in.Permission, "permission")
 	if err != nil {
 		return nil, err
+	}
+	if option := in.Body.Option; (option == "") == (in.Body.Reply == "") {
+		return nil, rest.InvalidRequest.Problem("invalid request: the body must have either reply or option").With("field", "reply")
+	} else if option != "" {
+		return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Option: option})
 	}
 	// A reply is never more permanent than the client asks for.
 	kinds := map[string][]string{
@@ -96,6 +102,18 @@ func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{},
 	host, q, err := a.findQuestion(ctx, in.ID, in.Question, "question")
 	if err != nil {
 		return nil, err
+	}
+	if form, err := agents.ParseForm(q.Params); q.Method == agents.MethodForm {
+		if err != nil {
+			return nil, fmt.Errorf("question %s: %w", in.Question, err)
+		}
+		result, err := form.Answer(in.Body.Answers)
+		if bad, ok := errors.AsType[*agents.InvalidError](err); ok {
+			return nil, rest.InvalidField("answers", "answers "+bad.Reason)
+		} else if err != nil {
+			return nil, err
+		}
+		return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Result: result})
 	}
 	var p struct {
 		Options []struct {

@@ -13,35 +13,34 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/deskhand/deskhand/agents"
-	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/universal"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
 type sessionPath struct {
-	ID string `path:"sessionId" doc:"Chosen by the client"`
+	ID string `path:"sessionId" doc:"Id of your choice"`
 }
 
 type sessionCreate struct {
 	Agent          string                     `json:"agent" example:"claude"`
-	AgentMode      *string                    `json:"agentMode,omitempty" doc:"One of the agent's modes"`
-	AgentVersion   *string                    `json:"agentVersion,omitempty" doc:"Accepted; the installed version is used"`
-	Directory      *string                    `json:"directory,omitempty" doc:"Absolute; the server's when left out"`
-	MCP            map[string]json.RawMessage `json:"mcp,omitempty" doc:"MCP servers by name, as the configuration has them"`
+	AgentMode      *string                    `json:"agentMode,omitempty" doc:"Mode of the agent"`
+	AgentVersion   *string                    `json:"agentVersion,omitempty" doc:"Accepted without effect: the installed version is used"`
+	Directory      *string                    `json:"directory,omitempty" doc:"Absolute path; defaults to the server's working directory"`
+	MCP            map[string]json.RawMessage `json:"mcp,omitempty" doc:"MCP servers by name, in the format of the configuration"`
 	Model          *string                    `json:"model,omitempty"`
-	PermissionMode *string                    `json:"permissionMode,omitempty" enum:"default,plan,bypass,acceptEdits" doc:"bypass: the agent asks for no permission"`
-	Skills         json.RawMessage            `json:"skills,omitempty" doc:"Skills, as the configuration has them; they are in the directory's configuration until the session is terminated"`
+	PermissionMode *string                    `json:"permissionMode,omitempty" enum:"default,plan,bypass,acceptEdits" doc:"With bypass, the agent does not ask for permissions"`
+	Skills         json.RawMessage            `json:"skills,omitempty" doc:"Skills in the format of the configuration; they stay in the directory's configuration until the session is terminated"`
 	Title          *string                    `json:"title,omitempty"`
-	Variant        *string                    `json:"variant,omitempty" doc:"How much the agent thinks"`
-	Desktop        *string                    `json:"desktop,omitempty" doc:"A desktop that the agent gets, as tools and in its environment"`
+	Variant        *string                    `json:"variant,omitempty" doc:"Thought level of the agent"`
+	Desktop        *string                    `json:"desktop,omitempty" doc:"Desktop for the agent, as tools and in its environment"`
 }
 
 type sessionCreateInput struct {
-	ID   string `path:"sessionId" doc:"Chosen by the client"`
+	ID   string `path:"sessionId" doc:"Id of your choice"`
 	Body sessionCreate
 }
 
@@ -50,43 +49,7 @@ type sessionError struct {
 	Message string `json:"message"`
 	Agent   string `json:"agent,omitempty"`
 	Session string `json:"session_id,omitempty"`
-	Details any    `json:"details,omitempty" doc:"Of an agent that ended: exitCode or signal, and stderr"`
-}
-
-type sessionInfo struct {
-	ID             string          `json:"sessionId"`
-	Agent          string          `json:"agent"`
-	AgentMode      string          `json:"agentMode"`
-	PermissionMode string          `json:"permissionMode"`
-	Model          *string         `json:"model,omitempty"`
-	Variant        *string         `json:"variant,omitempty"`
-	Native         *string         `json:"nativeSessionId,omitempty"`
-	Ended          bool            `json:"ended"`
-	EventCount     int64           `json:"eventCount" doc:"Of the events that exist, which are made when they are read, or when there are many"`
-	CreatedAt      int64           `json:"createdAt" doc:"Milliseconds since 1970"`
-	UpdatedAt      int64           `json:"updatedAt"`
-	Directory      *string         `json:"directory,omitempty"`
-	Title          *string         `json:"title,omitempty"`
-	MCP            json.RawMessage `json:"mcp,omitempty"`
-	Skills         json.RawMessage `json:"skills,omitempty"`
-	Continues      *string         `json:"continues,omitempty" doc:"The session whose history this one goes on with"`
-	State          string          `json:"state" enum:"starting,idle,running,waiting,interrupted,ended,failed"`
-	Problems       []string        `json:"problems,omitempty" nullable:"false" doc:"What of its configuration did not work"`
-	Error          *sessionFailure `json:"error,omitempty" doc:"Why it could not be made"`
-}
-
-type sessionFailure struct {
-	Message string  `json:"message"`
-	Agent   *string `json:"agent,omitempty" doc:"That ended; what follows is about it, too"`
-	Code    *int    `json:"exitCode,omitempty"`
-	Signal  *string `json:"signal,omitempty"`
-	Stderr  *string `json:"stderr,omitempty" doc:"The end of what it wrote there"`
-}
-
-type sessionsOutput struct {
-	Body struct {
-		Sessions []sessionInfo `json:"sessions" nullable:"false"`
-	}
+	Details any    `json:"details,omitempty" doc:"For an agent that ended: exitCode or signal, and stderr"`
 }
 
 // Config configures the routes of sessions.
@@ -109,58 +72,26 @@ type area struct {
 // Register adds the routes of sessions.
 func Register(api *rest.API, cfg Config) {
 	a := &area{rest.Group{API: api}, cfg}
-	r := rest.Route{Tag: "Sessions"}
-	list := r.Get("listSessions", "/v1/sessions", "List sessions, the oldest first")
-	list.UntilGone = true
-	agenthost.Add(a.Group, list, a.list)
+	r := rest.Route{Tag: "Sessions", Scope: grants.ScopeSupervise}
+	a.registerList(r)
 	const at = "/v1/sessions/{sessionId}"
 	r.Errors = []int{http.StatusBadRequest, http.StatusNotFound}
-	a.registerCreate(r.Post("createSession", at, "Begin a session with an agent"))
-	message := r.Post("postMessage", at+"/messages", "Say something to the agent")
+	a.registerCreate(r.Post("createSession", at, "Create a session with an agent"))
+	message := r.Post("postMessage", at+"/messages", "Send a message to the agent")
 	message.Status = http.StatusNoContent
 	agenthost.Add(a.Group, message, func(ctx context.Context, in *sessionMessage) (*struct{}, error) {
 		_, _, err := a.prompt(ctx, in)
 		return nil, err
 	})
-	agenthost.Add(a.Group, r.Post("streamTurn", at+"/messages/stream", "Say something, and follow the turn to its end"), a.streamTurn)
-	events := r.Get("getSessionEvents", at+"/events", "Read a session's events")
+	agenthost.Add(a.Group, r.Post("streamTurn", at+"/messages/stream", "Send a message, and stream the events of the turn"), a.streamTurn)
+	events := r.Get("getSessionEvents", at+"/events", "Get the events of a session")
 	events.UntilGone = true
 	agenthost.Add(a.Group, events, a.events)
-	follow := r.Get("followSessionEvents", at+"/events/sse", "Follow a session's events")
+	follow := r.Get("followSessionEvents", at+"/events/sse", "Stream the events of a session")
 	follow.Query = true
 	agenthost.Add(a.Group, follow, a.follow)
 	a.registerReplies(r)
-}
-
-// refreshTime bounds how long a list of sessions makes events of their agents' new messages.
-const refreshTime = 2 * time.Second
-
-// list lists all sessions.
-func (a *area) list(ctx context.Context, _ *struct{}) (*sessionsOutput, error) {
-	host, err := a.Host.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := &sessionsOutput{}
-	out.Body.Sessions = []sessionInfo{}
-	refresh, cancel := context.WithTimeout(ctx, refreshTime)
-	defer cancel()
-	for cursor := ""; ; {
-		page, next, err := host.Sessions(ctx, eventlog.SessionFilter{}, cursor, eventPage)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range page {
-			info, err := a.describe(ctx, refresh, host.Log(), s)
-			if err != nil {
-				return nil, agenthost.Names{Session: s.ID}.Explain(err)
-			}
-			out.Body.Sessions = append(out.Body.Sessions, info)
-		}
-		if cursor = next; next == "" {
-			return out, nil
-		}
-	}
+	a.registerChanges(r)
 }
 
 // origin is the origin of sessions that these routes have made.
@@ -168,62 +99,6 @@ const origin = "rest"
 
 // streamOf returns the name of a stream whose first entry is the request that made a session.
 func streamOf(session string) string { return "rest:" + session }
-
-// describe describes a session. It makes events of new messages until refresh ends.
-func (a *area) describe(ctx, refresh context.Context, log *eventlog.Log, session agents.Session) (sessionInfo, error) {
-	info := sessionInfo{
-		ID: session.ID, Agent: session.Agent, AgentMode: session.Mode, PermissionMode: "default", State: string(session.State),
-		Ended:     session.State == eventlog.Ended || session.State == eventlog.Failed,
-		CreatedAt: session.CreatedAt.UnixMilli(), UpdatedAt: session.UpdatedAt.UnixMilli(), Problems: session.Problems,
-	}
-	for _, m := range []struct {
-		to   **string
-		from string
-	}{
-		{&info.Model, session.Model},
-		{&info.Native, session.Native},
-		{&info.Directory, session.Cwd},
-		{&info.Title, session.Title},
-		{&info.Continues, session.Continues},
-	} {
-		if m.from != "" {
-			*m.to = &m.from
-		}
-	}
-	if session.State == eventlog.Failed {
-		info.Error = &sessionFailure{Message: session.EndReason}
-		_ = json.Unmarshal(session.Error, info.Error) // it is this server's own
-	}
-	projection := a.Host.Events(session.ID)
-	if session.Origin == origin {
-		if err := projection.Refresh(refresh); err != nil && refresh.Err() == nil { // the list has the other sessions, and this one's stored events
-			a.Logger.Warn("read what a session's agent said", "session", session.ID, "error", err)
-		}
-		made, err := log.Read(ctx, streamOf(session.ID), 0, 1)
-		if err != nil {
-			return info, err
-		}
-		var c sessionCreate
-		if len(made) == 1 && json.Unmarshal(made[0].Payload, &c) == nil {
-			info.Variant, info.Skills = c.Variant, c.Skills
-			if info.Model == nil {
-				info.Model = c.Model
-			}
-			if c.PermissionMode != nil {
-				info.PermissionMode = *c.PermissionMode
-			}
-			if c.AgentMode != nil && info.AgentMode == "" {
-				info.AgentMode = *c.AgentMode
-			}
-			if c.MCP != nil {
-				info.MCP, _ = json.Marshal(c.MCP) // it was JSON
-			}
-		}
-	}
-	var err error
-	info.EventCount, err = projection.Count(ctx)
-	return info, err
-}
 
 // options returns the options of package agents for a session.
 func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error) {
@@ -264,8 +139,8 @@ func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error
 }
 
 type sessionMessage struct {
-	ID   string `path:"sessionId" doc:"Chosen by the client"`
-	Raw  bool   `query:"include_raw" doc:"With the agent's own messages; for the stream"`
+	ID   string `path:"sessionId" doc:"Id of your choice"`
+	Raw  bool   `query:"include_raw" doc:"Include the agent's raw messages in the stream"`
 	Body struct {
 		Message     string `json:"message"`
 		Attachments []struct {

@@ -39,7 +39,7 @@ func TestPageAsksBeforeStop(t *testing.T) {
 	v.another("?role=view&token=" + s.Token()).is("live")
 	v.holds(`document.querySelector("#people-count").textContent === "3"`)
 	ask()
-	for _, text := range []string{"2 apps will close", "1 other viewer will be disconnected", "The recording (0:0"} {
+	for _, text := range []string{"2 apps will close", "1 other viewer will be disconnected", "The recording (0:"} {
 		v.shows("#stop-list", text)
 	}
 	testbrowser.Do(v.ctx, t, chromedp.KeyEvent("\x1b"))

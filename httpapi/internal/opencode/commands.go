@@ -1,0 +1,90 @@
+package opencode
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// command is a slash command of an agent.
+type command struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Source      string   `json:"source"`
+	Template    string   `json:"template"`
+	Hints       []string `json:"hints"`
+}
+
+const (
+	// commandSessions is how many of the newest sessions commands are taken from, and
+	// commandEntries how many entries of a session are read: agents list their commands when
+	// a session begins.
+	commandSessions = 50
+	commandEntries  = 64
+)
+
+func (m *machine) commandRoutes() []route {
+	return []route{get("/command", func(c *call) (any, error) { return m.commands(c.ctx, c.directory) })}
+}
+
+// commands returns the commands that the agents of a directory have reported in their newest
+// sessions there.
+func (m *machine) commands(ctx context.Context, dir string) ([]command, error) {
+	host, err := m.Host.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sessions, _, err := host.Sessions(ctx, eventlog.SessionFilter{Newest: true}, "", commandSessions)
+	if err != nil {
+		return nil, err
+	}
+	all, known, asked := []command{}, map[string]bool{}, map[string]bool{}
+	for _, s := range sessions {
+		if s.Cwd != dir || asked[s.Agent] {
+			continue
+		}
+		asked[s.Agent] = true
+		entries, err := host.Log().Read(ctx, agents.SessionStream(s.ID), 0, commandEntries)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			for _, c := range commandsIn(e.Payload) {
+				if !known[c.Name] {
+					known[c.Name] = true
+					all = append(all, c)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// commandsIn returns the commands that a message of an agent lists, or nil.
+func commandsIn(message []byte) []command {
+	var m struct {
+		Params struct {
+			Update struct {
+				Kind     string `json:"sessionUpdate"`
+				Commands []struct {
+					Name, Description string
+					Input             *struct{ Hint string }
+				} `json:"availableCommands"`
+			}
+		}
+	}
+	if json.Unmarshal(message, &m) != nil || m.Params.Update.Kind != "available_commands_update" {
+		return nil
+	}
+	var all []command
+	for _, c := range m.Params.Update.Commands {
+		one := command{Name: c.Name, Description: c.Description, Source: "command", Template: "/" + c.Name + " $ARGUMENTS", Hints: []string{}}
+		if c.Input != nil && c.Input.Hint != "" {
+			one.Hints = append(one.Hints, c.Input.Hint)
+		}
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/internal/testx11"
+)
+
+// TestStreamsEndWithToken: every kind of stream ends within a second of its token's revocation or
+// expiry.
+func TestStreamsEndWithToken(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	s := serveACP(t, Config{})
+	s.post(t, "/v1/desktop/start", `{"width":320,"height":240}`).want(t, 200)
+	terminal := "/v1/processes/" + s.tty(t, "sleep 600", "")
+	s.send(t, "/v1/acp/one?agent=mock", acpEcho).want(t, 200)
+	s.post(t, "/v1/sessions/two", `{"agent":"mock"}`).want(t, 200)
+	for name, revoked := range map[string]bool{"revoked": true, "expired": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ttl := time.Hour
+			if !revoked {
+				ttl = 4 * time.Second
+			}
+			begun := time.Now()
+			id, value := s.token(t, `{"scope":"admin","ttl":`+fmt.Sprint(ttl.Seconds())+`}`)
+			ended := make(chan string)
+			open := 0
+			for _, path := range []string{
+				"/v1/events", "/v1/desktop/events", terminal + "/logs?follow=true", "/v1/fs/watch?path=" + t.TempDir(), "/v1/acp/one", "/v1/sessions/two/events/sse",
+			} {
+				events := s.follow(t.Context(), t, path, bearer(value))
+				open++
+				go func() {
+					for range events {
+					}
+					ended <- path
+				}()
+			}
+			for _, path := range []string{
+				terminal + "/terminal/ws", "/v1/desktop/stream/video", "/v1/desktop/stream/signaling", "/v1/agents/mock/acp",
+			} {
+				conn := s.dial(t, path, http.Header{"Authorization": {"Bearer " + value}})
+				open++
+				go func() {
+					for {
+						if _, _, err := conn.ReadMessage(); err != nil {
+							break
+						}
+					}
+					ended <- path
+				}()
+			}
+			if revoked {
+				begun, ttl = time.Now(), 0
+				s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
+			}
+			for ; open > 0; open-- {
+				path := <-ended
+				if took := time.Since(begun) - ttl; took > time.Second {
+					t.Errorf("%s ended %v after its token", path, took)
+				} else if took < 0 {
+					t.Errorf("%s ended %v before its token", path, -took)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+// Cards for the questions of an agent: permissions, and plans that need approval.
+
+import { icon, make } from "../dom.js";
+import { inOneLine } from "../errors.js";
+import { MarkdownText } from "./markdown.js";
+import { commandOf, difference } from "./tools.js";
+
+/**
+ * Permissions shows a card for each open question in box. answer(asked, option) answers it.
+ * No button is the default: neither Enter nor Space answers before a button has the focus.
+ */
+export class Permissions {
+  #box;
+  #alarm;
+  #answer;
+  #folder;
+  #cards = new Map();
+
+  constructor({ box, alarm, answer, folder }) {
+    [this.#box, this.#alarm, this.#answer, this.#folder] = [box, alarm, answer, folder];
+  }
+
+  /** show shows the questions that are open. */
+  show(asked, name) {
+    for (const [id, card] of this.#cards) {
+      if (asked.has(id)) continue;
+      const had = card.contains(document.activeElement);
+      card.remove();
+      this.#cards.delete(id);
+      if (had) this.#box.dispatchEvent(new Event("answered"));
+    }
+    for (const [id, question] of asked) {
+      if (this.#cards.has(id)) continue;
+      const card = this.#card(question, name);
+      this.#cards.set(id, card);
+      this.#box.append(card);
+      this.#alarm.textContent = `${name} asks: ${question.title.replaceAll("`", "")}`;
+    }
+    this.#box.hidden = this.#cards.size === 0;
+    if (this.#box.hidden) this.#alarm.textContent = "";
+  }
+
+  /** focus moves the focus to the first card. */
+  focus() { this.#box.firstElementChild?.focus(); }
+
+  #card(asked, name) {
+    const { question, what, input, text, diffs } = asked;
+    const form = asked.questions && new Form(asked.questions);
+    const options = form ? [{ name: "Answer" }, { name: "Skip", kind: "reject", skip: true }] : asked.options;
+    const title = asked.title.replace(/^`(.*)`$/s, "$1");
+    const command = commandOf(input);
+    const card = make("section", { className: "permission", tabIndex: 0, "aria-label": question ? `Question from ${name}` : `Permission request from ${name}` });
+    card.append(make("h3", {}, icon(question ? "plan" : "shield"), question ? `${name} asks` : `${name} needs permission`));
+    if (command) card.append(make("pre", { className: "verbatim", tabIndex: 0 }, command));
+    else card.append(make("p", { className: "verbatim" }, title));
+    if (command && title !== command) card.append(make("p", { className: "dim" }, title));
+    if (form) card.append(form.element);
+    else if (text) {
+      const body = new MarkdownText();
+      body.set(text, true);
+      card.append(make("div", { className: "plan-text", tabIndex: 0 }, body.element));
+    }
+    for (const change of diffs) card.append(difference(change));
+    const rest = Object.entries(input).filter(([key, value]) => !["command", "cmd", "plan"].includes(key) && value !== command && typeof value !== "object");
+    if (rest.length && !diffs.length) {
+      card.append(make("dl", {}, ...rest.slice(0, 8).flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, String(value))])));
+    }
+    const folder = input.cwd ?? input.workdir ?? this.#folder();
+    if (folder && (what === "execute" || command)) card.append(make("p", { className: "dim folder" }, "in ", make("code", {}, folder)));
+    const problem = make("p", { className: "problem", role: "alert", hidden: true });
+    const buttons = options.map((option, i) => {
+      const number = i < 9 ? make("kbd", { "aria-hidden": "true" }, String(i + 1)) : "";
+      return make("button", { type: "button", className: /reject/.test(option.kind) ? "reject" : "", onclick: () => choose(option) }, number, option.name);
+    });
+    const choose = async (option) => {
+      for (const button of buttons) button.disabled = true;
+      problem.hidden = true;
+      try {
+        await this.#answer(asked, form ? { skip: option.skip, answers: form.answers() } : option);
+      } catch (error) {
+        for (const button of buttons) button.disabled = false;
+        problem.textContent = error.status === 404 ? "This question was already answered." : inOneLine(error);
+        problem.hidden = false;
+      }
+    };
+    card.append(make("div", { className: "options", role: "group", "aria-label": "Answers" }, ...buttons), problem);
+    card.addEventListener("keydown", (event) => {
+      const button = buttons[Number(event.key) - 1];
+      if (!button || button.disabled || event.target.matches("input") || event.ctrlKey || event.altKey || event.metaKey) return;
+      event.preventDefault();
+      button.click();
+    });
+    return card;
+  }
+}
+
+// Form has the questions of an agent that are not about permission.
+class Form {
+  #fields;
+
+  constructor(questions) {
+    this.#fields = questions.map(({ question, header, options = [], multiple, custom }, i) => {
+      const name = `form-${i}-${Math.random()}`;
+      const choices = options.map(({ value }) => make("input", { type: multiple ? "checkbox" : "radio", name, value }));
+      const own = custom || !options.length ? make("input", { type: "text", "aria-label": options.length ? "Other" : question || header }) : null;
+      const element = make("fieldset", {}, make("legend", {}, question || header || ""),
+        ...options.map(({ label, description }, j) => make("label", {}, choices[j], " ", label, description ? make("small", { className: "dim" }, ` ${description}`) : "")),
+        ...(own ? [make("label", {}, options.length ? "Other " : "", own)] : []));
+      return { choices, own, element };
+    });
+    this.element = make("div", { className: "form" }, ...this.#fields.map(({ element }) => element));
+  }
+
+  /** answers returns the list of the answers to each question. */
+  answers() {
+    return this.#fields.map(({ choices, own }) => [...choices.filter((c) => c.checked).map((c) => c.value), ...(own?.value.trim() ? [own.value.trim()] : [])]);
+  }
+}
