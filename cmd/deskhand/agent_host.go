@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,6 +25,9 @@ func (f *sessionFlags) register(flags *pflag.FlagSet, cfg *httpapi.Config) {
 	flags.IntVar(&log.Retention.Events, "database-max-events", 0, "maximum `number` of events of each agent server and session, of which the newest are kept; 0 keeps all")
 	flags.Int64Var(&log.Retention.Bytes, "database-max-bytes", 0, "maximum `bytes` of events of each agent server and session, of which the newest are kept; 0 keeps all")
 	flags.DurationVar(&log.Retention.Age, "database-max-age", 0, "delete events older than a `time` such as 720h; 0 keeps all")
+	flags.StringVar(&host.Address, "advertise", "", "`URL` at which clients of other servers with the same --database reach this server, such as http://deskhand-0.deskhand:2468")
+	flags.BoolVar(&cfg.ProxySessions, "proxy-sessions", false, "pass requests for agents that run in another server with the same --database on to its --advertise, instead of answering 409")
+	flags.DurationVar(&host.GoneAfter, "gone-after", agents.DefaultGoneAfter, "take over the sessions of a server with the same --database that was gone for this `time`")
 	flags.StringVar(&host.RunAs, "agent-user", "", "`user` that agents run as (default: this user)")
 	flags.StringArrayVar(&cfg.TrustFolders, "trust-folders", nil, "`path` of folders whose MCP servers and skills need no approval; / is all; may be repeated (default: none)")
 	flags.StringVar((*string)(&host.Permissions.Mode), "agent-permissions", "ask", "answer to agents' permission requests, unless their session sets one: `ask|allow|reject`")
@@ -52,6 +56,12 @@ func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 			return usagef("--database-max-%s must not be negative", name)
 		}
 	}
+	if err := checkAdvertised(host.Address); err != nil {
+		return err
+	}
+	if host.GoneAfter <= 0 {
+		return usagef("--gone-after must be positive, not %v", host.GoneAfter)
+	}
 	if host.Permissions.Timeout < 0 || host.IdleTimeout < 0 {
 		return usagef("--agent-permission-timeout and --agent-idle-timeout must not be negative")
 	}
@@ -73,6 +83,18 @@ func (f *sessionFlags) apply(cfg *httpapi.Config) error {
 			return usagef("the ACP_REQUEST_TIMEOUT_MS of the environment must be a number of milliseconds, not %q", v)
 		}
 		host.RequestTimeout = time.Duration(ms) * time.Millisecond
+	}
+	return nil
+}
+
+// checkAdvertised returns an error if the value of --advertise is no URL of a server.
+func checkAdvertised(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case address == "":
+		return nil
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return usagef("--advertise must be http:// or https:// and a host, without a path, such as http://deskhand-0.deskhand:2468, not %q", address)
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ without a model, for experiments. Its first answer lists the prompts that it und
 // mockAgent runs the mock agent.
 func (p program) mockAgent(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags(mockCommand, aboutMock)
+	p.ignoreAccess(flags)
 	dir := flags.String("dir", "", "`directory` that keeps sessions (default $XDG_STATE_HOME/deskhand/mock-agent)")
 	if err := parseNone(flags, args); err != nil {
 		return err

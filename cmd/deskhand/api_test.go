@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -107,6 +109,53 @@ func TestAPIWithoutServer(t *testing.T) {
 		if got.status != c.status || !strings.Contains(got.stdout, c.stdout) || !strings.Contains(got.stderr, c.stderr) || (got.stdout == "") != (c.stdout == "") || (got.stderr == "") != (c.stderr == "") {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestAPIAgents calls agents with the commands and flags of sandbox-agent.
+func TestAPIAgents(t *testing.T) {
+	t.Parallel()
+	s := serve(t, environ(t))
+	file := filepath.Join(t.TempDir(), "message.json")
+	if err := os.WriteFile(file, []byte(`{"jsonrpc":"2.0","id":"one","method":"initialize","params":{"protocolVersion":1}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		ID     string
+		Result struct{ ProtocolVersion int }
+	}
+	if s.wantAPI(t, &answer, "acp", "post", "--server-id", "a", "--agent", "mock", "--json-file", file); answer.ID != "one" || answer.Result.ProtocolVersion != 1 {
+		t.Errorf("initialize: %+v", answer)
+	}
+	if s.wantAPI(t, &answer, "acp", "post", "--server-id", "a", "--json", `{"jsonrpc":"2.0","id":"two","method":"session/list","params":{}}`); answer.ID != "two" {
+		t.Errorf("session/list: %+v", answer)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream := exec.CommandContext(ctx, binary, "api", "acp", "stream", "--server-id", "a", "--last-event-id", "1")
+	stream.Env = append(environ(t), "DESKHAND_ENDPOINT="+s.base, "DESKHAND_TOKEN="+s.token)
+	out, err := stream.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(line, `"id":"two"`) {
+		t.Errorf("the stream after the first event begins with %q, %v", line, err)
+	}
+	cancel()
+	_ = stream.Wait() // it was ended
+	if got := s.wantAPI(t, nil, "acp", "close", "--server-id", "a"); got != "" {
+		t.Errorf("close: %q", got)
+	}
+
+	s.wantAPI(t, nil, "sessions", "create", "first", "--agent", "mock")
+	s.wantAPI(t, nil, "sessions", "send-message", "first", "hello")
+	var page struct{ Events []struct{ Type string } }
+	if s.wantAPI(t, &page, "sessions", "get-messages", "first", "--limit", "1"); len(page.Events) != 1 || page.Events[0].Type != "session.started" {
+		t.Errorf("get-messages: %+v", page)
 	}
 }
 

@@ -64,6 +64,7 @@ var completionShells = []string{"bash", "zsh", "fish"}
 
 func (p program) completion(_ context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("completion "+strings.Join(completionShells, "|"), aboutCompletion)
+	p.ignoreAccess(flags)
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (p program) complete(ctx context.Context, _ accessFlags, args []string) err
 		args = []string{""}
 	}
 	words, current := args[:len(args)-1], args[len(args)-1]
-	for _, next := range p.following(ctx, words, current) {
+	for _, next := range (completer{p}).following(ctx, words, current) {
 		if strings.HasPrefix(next.Word, current) {
 			about, _, _ := strings.Cut(next.About, "\n")
 			if _, err := fmt.Fprintf(p.stdout, "%s\t%s\n", next.Word, strings.ReplaceAll(about, "\t", " ")); err != nil {
@@ -95,9 +96,12 @@ func (p program) complete(ctx context.Context, _ accessFlags, args []string) err
 	return nil
 }
 
+// completer finds the words that may follow others on a command line.
+type completer struct{ program }
+
 // following returns the words that may follow words, or the flags if current
 // begins as one.
-func (p program) following(ctx context.Context, words []string, current string) []apiclient.Next {
+func (p completer) following(ctx context.Context, words []string, current string) []apiclient.Next {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") { // -t TOKEN, -n
 		if words[0] == "-t" || words[0] == "--token" {
 			words = words[1:]
@@ -134,7 +138,7 @@ func firstWords() []apiclient.Next {
 
 // nextOf returns the words that may follow a command, and its flags, which it takes
 // from the command's help.
-func (p program) nextOf(ctx context.Context, name string, rest []string) ([]apiclient.Next, *pflag.FlagSet) {
+func (p completer) nextOf(ctx context.Context, name string, rest []string) ([]apiclient.Next, *pflag.FlagSet) {
 	if name == "api" {
 		words := rest
 		if len(words) > 0 && strings.HasPrefix(words[len(words)-1], "-") {
@@ -175,7 +179,7 @@ func argumentsOf(command string) []apiclient.Next {
 }
 
 // helpOf returns the help of a command.
-func (p program) helpOf(ctx context.Context, command []string) (help helpText) {
+func (p completer) helpOf(ctx context.Context, command []string) (help helpText) {
 	p.onHelp = func(h helpText) { help = h }
 	_ = p.dispatch(ctx, append(slices.Clone(command), "--help"))
 	return help

@@ -28,7 +28,7 @@ func words(t *testing.T, args ...string) string {
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                                      "server api record daemon install install-agent credentials mcp health upgrade completion man version help",
+		"":                                      "server api record daemon opencode gigacode install install-agent credentials mcp acp health upgrade completion man version help",
 		"in":                                    "install install-agent",
 		"-t secret up":                          "upgrade",
 		"no-such-command ":                      "",

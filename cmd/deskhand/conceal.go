@@ -67,7 +67,7 @@ func coverEnvironment() {
 	defer mem.Close()
 	for entry := range bytes.SplitSeq(env, []byte{0}) {
 		name, value, _ := strings.Cut(string(entry), "=")
-		if confidential(name, value) {
+		if confidential(name, value) || isSecretSource(os.Args, name) {
 			_, _ = mem.WriteAt(bytes.Repeat([]byte("*"), len(value)), start+int64(len(name)+1))
 		}
 		start += int64(len(entry) + 1)

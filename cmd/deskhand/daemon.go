@@ -45,6 +45,13 @@ type daemonFlags struct {
 	upgrade bool
 }
 
+// daemonCommand is a call of the command daemon.
+type daemonCommand struct {
+	program
+	daemon *daemon
+	flags  daemonFlags
+}
+
 func (p program) daemon(ctx context.Context, access accessFlags, args []string) error {
 	f := daemonFlags{serverFlags: serverFlags{accessFlags: access}}
 	flags := p.flags("daemon start|stop|status [FLAGS] [-- SERVER-FLAGS]", aboutDaemon)
@@ -69,13 +76,14 @@ func (p program) daemon(ctx context.Context, access accessFlags, args []string) 
 	if err != nil {
 		return err
 	}
+	c := daemonCommand{program: p, daemon: d, flags: f}
 	switch command {
 	case "start":
-		return p.startDaemon(ctx, d, f, rest)
+		return c.start(ctx, rest)
 	case "stop":
-		return p.stopDaemon(ctx, d)
+		return c.stop(ctx)
 	case "status":
-		return p.daemonStatus(d)
+		return c.status()
 	}
 	return usagef("there is no command %q of daemon; there are start, stop, status", command)
 }
@@ -95,33 +103,35 @@ func (f *daemonFlags) daemon(flags *pflag.FlagSet) (*daemon, error) {
 	return newDaemon(dir, f.host, f.port), nil
 }
 
-func (p program) startDaemon(ctx context.Context, d *daemon, f daemonFlags, more []string) error {
+func (c daemonCommand) start(ctx context.Context, more []string) error {
+	d := c.daemon
 	lock, err := d.claim()
 	switch {
-	case errors.Is(err, errRunning) && f.upgrade && d.version() != versionText():
-		fmt.Fprintf(p.stdout, "replacing version %s with version %s\n", d.version(), versionText())
-		if err := p.stopDaemon(ctx, d); err != nil {
+	case errors.Is(err, errRunning) && c.flags.upgrade && d.version() != versionText():
+		fmt.Fprintf(c.stdout, "replacing version %s with version %s\n", d.version(), versionText())
+		if err := c.stop(ctx); err != nil {
 			return err
 		}
 		lock, err = d.claim()
 	case errors.Is(err, errRunning):
-		return p.daemonStatus(d)
+		return c.status()
 	}
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	url, err := p.launchDaemon(ctx, d, f, lock, more)
+	url, err := c.launch(ctx, lock, more)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "deskhand runs in the background at %s, as process %d; its log is %s\n", url, d.pid(), d.log)
+	_, err = fmt.Fprintf(c.stdout, "deskhand runs in the background at %s, as process %d; its log is %s\n", url, d.pid(), d.log)
 	return err
 }
 
-// launchDaemon starts the server, which inherits the lock, and waits until it
+// launch starts the server, which inherits the lock, and waits until it
 // answers.
-func (p program) launchDaemon(ctx context.Context, d *daemon, f daemonFlags, lock *os.File, more []string) (url string, err error) {
+func (c daemonCommand) launch(ctx context.Context, lock *os.File, more []string) (url string, err error) {
+	d, f := c.daemon, c.flags
 	self, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("find this program: %w", err)
@@ -135,7 +145,7 @@ func (p program) launchDaemon(ctx context.Context, d *daemon, f daemonFlags, loc
 	if err != nil {
 		return "", err
 	}
-	hide(token, p.argv)
+	hide(token, c.argv)
 	env := supervise.Environ(os.Environ(), append(slices.Clone(ownVariables), lockVariable+"=3", "DESKHAND_TOKEN_FILE", "SANDBOX_AGENT_TOKEN_FILE")...)
 	args := []string{"server", "--host", f.host, "--port", fmt.Sprint(f.port)}
 	if f.noToken {
@@ -216,26 +226,28 @@ func (d *daemon) tail() string {
 	return string(bytes.TrimSpace(text))
 }
 
-func (p program) stopDaemon(ctx context.Context, d *daemon) error {
+func (c daemonCommand) stop(ctx context.Context) error {
+	d := c.daemon
 	if !d.running() {
-		_, err := fmt.Fprintf(p.stdout, "no daemon runs at %s\n", d.address)
+		_, err := fmt.Fprintf(c.stdout, "no daemon runs at %s\n", d.address)
 		return errors.Join(err, d.forget())
 	}
 	pid := d.pid()
 	if err := d.end(ctx); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "process %d has ended\n", pid)
+	_, err := fmt.Fprintf(c.stdout, "process %d has ended\n", pid)
 	return err
 }
 
-func (p program) daemonStatus(d *daemon) error {
+func (c daemonCommand) status() error {
+	d := c.daemon
 	if !d.running() {
 		return fmt.Errorf("no daemon runs at %s", d.address)
 	}
-	_, err := fmt.Fprintf(p.stdout, "version %s runs at http://%s/, as process %d; its log is %s\n", d.version(), d.address, d.pid(), d.log)
+	_, err := fmt.Fprintf(c.stdout, "version %s runs at http://%s/, as process %d; its log is %s\n", d.version(), d.address, d.pid(), d.log)
 	if err == nil && d.version() != versionText() {
-		_, err = fmt.Fprintf(p.stdout, "this program is version %s: '%s daemon start --upgrade' replaces it\n", versionText(), p.name)
+		_, err = fmt.Fprintf(c.stdout, "this program is version %s: '%s daemon start --upgrade' replaces it\n", versionText(), c.name)
 	}
 	return err
 }

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi"
+	"github.com/deskhand/deskhand/webrtc"
 )
 
 const defaultPort = 2468
@@ -38,9 +40,16 @@ type serverFlags struct {
 	port      uint16
 	cfg       httpapi.Config // what flags set directly
 	roots     []string
+	secrets   []string
 	envPolicy string
 	desktop   bool
 	demo      bool
+	metrics   string
+
+	otlpEndpoint string
+
+	drainTimeout time.Duration
+
 	logFile   string
 	logLevel  string
 	logFormat string
@@ -65,6 +74,9 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.roots, "fs-root", nil, "`[NAME=]DIR` below which clients may reach files; may be repeated (default: all files)")
 	flags.Int64Var(&f.cfg.MaxUploadBytes, "max-upload-bytes", 0, "maximum `bytes` of one upload; 0 for no limit")
 	flags.IntVar(&f.cfg.MaxDesktops, "max-desktops", httpapi.DefaultMaxDesktops, "maximum `number` of desktops, including main and stopped ones")
+	flags.IntVar(&f.cfg.MaxViewers, "max-viewers", webrtc.DefaultMaxViewers, "maximum `number` of viewers of a desktop")
+	flags.IntVar(&f.cfg.AgentHost.MaxAgents, "max-sessions", 0, "maximum `number` of sessions whose agents run; sessions of one agent server count once (default: no limit)")
+	flags.Int64Var(&f.cfg.MinMemory, "min-memory", 0, "available `bytes` of memory below which no desktop and no agent starts (default: no minimum)")
 	flags.IntVar(&f.cfg.MaxConnections, "max-connections", 0, "maximum `number` of open connections (default: half of the allowed open files, at most 4096)")
 	flags.IntVar(&f.cfg.MaxConnectionsPerAddress, "max-connections-per-address", 0, "maximum `number` of open connections from one address (default: three quarters of --max-connections, or all with --trust-proxy)")
 	flags.StringVar(&f.envPolicy, "env-policy", "inherit", "environment of desktops and processes: `inherit|clean`")
@@ -72,15 +84,20 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 	f.agents.registerServer(flags)
 	f.sessions.register(flags, &f.cfg)
 	registerRecordings(flags, &f.cfg)
+	flags.StringArrayVar(&f.secrets, "secret", nil, "secret that clients use by its name: `NAME=env:VAR|file:PATH`; may be repeated")
 	flags.BoolVar(&f.desktop, "desktop", false, "start the desktop with the server")
 	flags.StringVar(&f.cfg.DesktopUser, "desktop-user", "", "`user` that desktops and their programs run as (default: this user)")
-	flags.BoolVar(&f.cfg.DesktopMenu, "desktop-menu", false, "add Terminal and Browser to the menu of desktops, for the viewer who has control")
+	flags.BoolVar(&f.cfg.DesktopMenu, "desktop-menu", false, "add Terminal and Browser to the menu of desktops, for the viewer in control")
 	flags.BoolVar(&f.cfg.NoQuiesce, "no-quiesce", false, "send input without waiting for programs to handle earlier input, for clients that pace themselves")
+	flags.DurationVar(&f.cfg.DesktopIdleStop, "desktop-idle-stop", 0, "stop desktops that no client, viewer, recording or agent uses for a `time` such as 30m; 0 is never")
 	f.onHost.register(flags)
 	flags.BoolVar(&f.demo, "demo", false, "start the desktop with a terminal and a browser")
+	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0, "after a signal, refuse new work and wait this `time` at most for turns of agents to end (default: no wait)")
 	flags.StringVar(&f.logFile, "log-file", "", "append the log to a `file` instead of standard error")
-	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
+	flags.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`, also with levels of packages: info,webrtc=debug")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`text|json`")
+	flags.StringVar(&f.metrics, "metrics-listen", "", "serve /metrics without a token on this `ADDRESS:PORT` too, for Prometheus")
+	flags.StringVar(&f.otlpEndpoint, "otlp-endpoint", "", "send traces to the OpenTelemetry collector at this `URL`, such as http://127.0.0.1:4318 (default: what OTEL_ variables name)")
 	flags.BoolVar(&f.cfg.AccessLog, "access-log", false, "log every request")
 	flags.Bool("no-telemetry", false, "accepted for compatibility; there is no telemetry")
 }
@@ -173,6 +190,18 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	if cfg.MaxDesktops < 1 {
 		return cfg, usagef("--max-desktops must be at least 1, not %d", cfg.MaxDesktops)
 	}
+	if cfg.MaxViewers < 1 {
+		return cfg, usagef("--max-viewers must be at least 1, not %d", cfg.MaxViewers)
+	}
+	if cfg.DesktopIdleStop < 0 {
+		return cfg, usagef("--desktop-idle-stop must not be negative")
+	}
+	if cfg.AgentHost.MaxAgents < 0 || cfg.MinMemory < 0 {
+		return cfg, usagef("--max-sessions and --min-memory must not be negative")
+	}
+	if f.drainTimeout < 0 {
+		return cfg, usagef("--drain-timeout must not be negative")
+	}
 	if err := choose("env-policy", f.envPolicy, "inherit", "clean"); err != nil {
 		return cfg, err
 	}
@@ -190,6 +219,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	}
 	if r := cfg.Retention; r.MaxCount < 0 || r.MaxAge < 0 || r.MaxBytes < 0 {
 		return cfg, usagef("--recordings-max-count, --recordings-max-age and --recordings-max-bytes must not be negative")
+	}
+	if err := loadSecrets(f.secrets, &cfg); err != nil {
+		return cfg, err
 	}
 	cfg.Token, err = f.resolve()
 	return cfg, err

@@ -14,12 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/deskhand/deskhand/filesystem"
-
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -129,6 +127,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"server", "--max-desktops", "0"}, "", exitUsage, "--max-desktops must be at least 1, not 0", ""},
 		{[]string{"server", "--max-desktops", "-1"}, "", exitUsage, "--max-desktops must be at least 1, not -1", ""},
 		{[]string{"server", "--max-desktops", "many"}, "", exitUsage, `--max-desktops must be a whole number, not "many"`, ""},
+		{[]string{"server", "--max-viewers", "0"}, "", exitUsage, "--max-viewers must be at least 1, not 0", ""},
+		{[]string{"server", "--max-sessions", "-1"}, "", exitUsage, "--max-sessions and --min-memory must not be negative", ""},
+		{[]string{"server", "--desktop-idle-stop", "-1s"}, "", exitUsage, "--desktop-idle-stop must not be negative", ""},
 		{[]string{"server", "--host", "192.0.2.1", "-p", "0"}, "", exitFailure, "192.0.2.1", ""},
 		{[]string{"version", "1"}, "", exitUsage, `"1"`, "deskhand version --help"},
 		{[]string{"install"}, "", exitUsage, "install what? There is: install desktop", ""},
@@ -474,8 +475,15 @@ func TestAccessFlagsAnywhere(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	for _, command := range [][]string{
-		{"version"}, {"install", "desktop", "--print-only", "--package-manager", "apt"}, {"install-agent", "mock"},
-		{"credentials", "extract", "--home-dir", home}, {"credentials", "extract-env", "--home-dir", home},
+		{"version"},
+		{"help"},
+		{"man"},
+		{"completion", "bash"},
+		{mockCommand, "--dir", home},
+		{"install", "desktop", "--print-only", "--package-manager", "apt"},
+		{"install-agent", "mock"},
+		{"credentials", "extract", "--home-dir", home},
+		{"credentials", "extract-env", "--home-dir", home},
 	} {
 		for _, args := range [][]string{
 			append([]string{"-t", "secret"}, command...), append(slices.Clone(command), "-t", "secret"),

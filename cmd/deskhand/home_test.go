@@ -2,10 +2,13 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // TestEmptyNames plants what another user could leave in the place of the file of names.
@@ -52,6 +55,44 @@ func TestEmptyNames(t *testing.T) {
 	}
 	if err := emptyNames(full); err == nil || !strings.Contains(err.Error(), "remove "+full) {
 		t.Errorf("a directory with files: %v, want an error that names it", err)
+	}
+}
+
+// TestNamesOfAnotherUser starts a server that is root where another user has written the
+// file of names before, as in deskhand's image.
+func TestNamesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root replaces the file")
+	}
+	testx11.Require(t, "unshare", "setpriv")
+	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
+		t.Skipf("no namespaces can be made here: %v", err)
+	}
+	dir := t.TempDir()
+	script := `set -eu
+mkdir -p lib/extrausers tmp && chmod 1777 tmp
+file=$PWD/tmp/passwd
+ln -s "$file" lib/extrausers/passwd
+mount --bind lib /var/lib
+other() { setpriv --reuid=1000 --regid=1000 --clear-groups "$@"; }
+other sh -c "umask 0; echo other::1000:65533::/:/bin/sh >$file"
+exec 3<>"$file"
+"$1" server --port 0 --no-token >out 2>err & server=$!
+trap 'kill $server; wait $server' EXIT
+for i in $(seq 600); do grep -q ready out && break; sleep 0.1; done
+cat err >&2
+echo late >&3
+stat -c '%u %a %s' "$file"
+! other sh -c "echo other >>$file || rm -f $file" 2>/dev/null
+`
+	cmd := exec.Command("unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", binary)
+	cmd.Dir, cmd.Env = dir, environ(t)
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // the other user goes through it
+		t.Fatal(err)
+	}
+	if r := finish(t, cmd); r.status != 0 || r.stdout != "0 644 0\n" {
+		t.Errorf("exit status %d, the file's owner, mode and size are %q\n%s", r.status, r.stdout, r.stderr)
 	}
 }
 

@@ -16,7 +16,7 @@ var _ computer.Desktop = (*robot.Desktop)(nil)
 
 // startHost controls the desktop of this session through robotgo.
 func startHost(ctx context.Context, cfg desktop.Config) (fleet.Desktop, error) {
-	d, err := robot.Start(ctx, robot.Config{ID: cfg.ID, Policy: cfg.Policy})
+	d, err := robot.Start(ctx, robot.Config{ID: cfg.ID, Policy: cfg.Policy, SecretValue: cfg.SecretValue})
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ var managers = []packageManager{
 		env:   []string{"DEBIAN_FRONTEND=noninteractive"},
 		query: []string{"dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n"},
 		packages: []string{
-			"xvfb", "openbox", "dbus", "ffmpeg", "pulseaudio", "xdg-utils", "xauth", "x11-xserver-utils", "xterm", "ca-certificates",
+			"xvfb", "openbox", "dbus", "ffmpeg", "pulseaudio", "xdg-utils", "xauth", "x11-xserver-utils", "xterm", "at-spi2-core", "ca-certificates",
 		},
 		fonts: []string{"fonts-dejavu-core", "fonts-noto-cjk", "fonts-noto-color-emoji"},
 	},
@@ -43,7 +43,7 @@ var managers = []packageManager{
 		query: []string{"rpm", "-q", "--qf", "%{NAME}\\n"},
 		packages: []string{
 			"xorg-x11-server-Xvfb", "openbox", "dbus-daemon", "ffmpeg-free", "pulseaudio", "xdg-utils", "xorg-x11-xauth",
-			"xsetroot", "xrdb", "xterm", "ca-certificates",
+			"xsetroot", "xrdb", "xterm", "at-spi2-core", "ca-certificates",
 		},
 		fonts: []string{"dejavu-sans-fonts", "dejavu-sans-mono-fonts", "google-noto-sans-cjk-fonts", "google-noto-color-emoji-fonts"},
 	},
@@ -51,7 +51,7 @@ var managers = []packageManager{
 		name: "apk", program: "apk", install: []string{"add", "--no-cache"},
 		query: []string{"apk", "info", "-e"},
 		packages: []string{
-			"xvfb", "openbox", "dbus", "ffmpeg", "pulseaudio", "xdg-utils", "xauth", "xsetroot", "xrdb", "xterm", "ca-certificates",
+			"xvfb", "openbox", "dbus", "ffmpeg", "pulseaudio", "xdg-utils", "xauth", "xsetroot", "xrdb", "xterm", "at-spi2-core", "ca-certificates",
 		},
 		fonts: []string{"font-dejavu", "font-noto-cjk", "font-noto-emoji"},
 	},
@@ -81,7 +81,9 @@ func (p program) install(ctx context.Context, _ accessFlags, args []string) erro
 	}
 	if *printOnly {
 		commands, _ := m.commands(packages, os.Geteuid() == 0)
-		p.show(commands)
+		for _, c := range commands {
+			fmt.Fprintln(p.stdout, strings.Join(c, " "))
+		}
 		return nil
 	}
 	if packages, err = m.missing(ctx, packages); err != nil {
@@ -95,19 +97,15 @@ func (p program) install(ctx context.Context, _ accessFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	p.show(commands)
+	for _, c := range commands {
+		fmt.Fprintln(p.stdout, strings.Join(c, " "))
+	}
 	if !*yes {
 		if err := p.confirm("Run this?", "nothing was installed"); err != nil {
 			return err
 		}
 	}
 	return p.execute(ctx, commands, m.env)
-}
-
-func (p program) show(commands [][]string) {
-	for _, c := range commands {
-		fmt.Fprintln(p.stdout, strings.Join(c, " "))
-	}
 }
 
 func chooseManager(name string) (packageManager, error) {

@@ -51,12 +51,11 @@ func (p program) installAgent(ctx context.Context, _ accessFlags, args []string)
 	if err != nil {
 		return err
 	}
-	ids := flags.Args()
+	install := agentInstall{program: p, registry: r, options: o}
 	if *all {
-		ids = installable(r)
-	}
-	for _, id := range ids {
-		err = errors.Join(err, p.installOne(ctx, r, id, o))
+		err = install.all(ctx)
+	} else {
+		err = install.one(ctx, flags.Arg(0))
 	}
 	return errors.Join(err, r.Close())
 }
@@ -70,22 +69,43 @@ func agentNames() []string {
 	return r.IDs()
 }
 
-// installable returns the agents that npm has.
-func installable(r *registry.Registry) []string {
-	var ids []string
-	for _, a := range r.Agents() {
-		if a.Installable() {
-			ids = append(ids, a.ID)
-		}
-	}
-	return ids
+// agentInstall installs agents and prints what happens.
+type agentInstall struct {
+	program
+	registry *registry.Registry
+	options  registry.InstallOptions
 }
 
-func (p program) installOne(ctx context.Context, r *registry.Registry, id string, o registry.InstallOptions) error {
+// all installs the agents that npm has, and says for each other one why it was skipped.
+func (c agentInstall) all(ctx context.Context) (err error) {
+	r := c.registry
+	for _, a := range r.Agents() {
+		why := ""
+		switch absent := r.Missing(a.ID); {
+		case a.BuiltIn:
+			why = "it is part of this program"
+		case a.Custom:
+			why = "its command is configured"
+		case !a.Installable():
+			why = "npm has no package of it"
+		case absent != nil:
+			why = absent.Reason + "; " + absent.Remedy
+		default:
+			err = errors.Join(err, c.one(ctx, a.ID))
+			continue
+		}
+		_, failed := fmt.Fprintf(c.stdout, "%s is skipped: %s\n", a.ID, why)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func (c agentInstall) one(ctx context.Context, id string) error {
+	r, o := c.registry, c.options
 	var stage registry.Stage
 	o.Progress = func(now registry.Progress) {
 		if now.Stage != stage && !now.Stage.Over() { // the command prints the outcome
-			fmt.Fprintf(p.stderr, "%s: %s\n", now.Agent, now.Message)
+			fmt.Fprintf(c.stderr, "%s: %s\n", now.Agent, now.Message)
 		}
 		stage = now.Stage
 	}
@@ -102,7 +122,7 @@ func (p program) installOne(ctx context.Context, r *registry.Registry, id string
 	case err != nil:
 		return err
 	}
-	c, err := r.Command(id)
+	command, err := r.Command(id)
 	if err != nil {
 		return err
 	}
@@ -110,7 +130,7 @@ func (p program) installOne(ctx context.Context, r *registry.Registry, id string
 	if got.Already {
 		state = "is already installed"
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s %s: %s\n", strings.TrimSpace(id+" "+c.Version), state, c.Program)
+	_, err = fmt.Fprintf(c.stdout, "%s %s: %s\n", strings.TrimSpace(id+" "+command.Version), state, command.Program)
 	return err
 }
 

@@ -15,9 +15,9 @@ import (
 // programs that desktops need.
 func TestPrintInstall(t *testing.T) {
 	t.Parallel()
-	const apt = "xvfb openbox dbus ffmpeg pulseaudio xdg-utils xauth x11-xserver-utils xterm ca-certificates"
-	const dnf = "xorg-x11-server-Xvfb openbox dbus-daemon ffmpeg-free pulseaudio xdg-utils xorg-x11-xauth xsetroot xrdb xterm ca-certificates"
-	const apk = "xvfb openbox dbus ffmpeg pulseaudio xdg-utils xauth xsetroot xrdb xterm ca-certificates"
+	const apt = "xvfb openbox dbus ffmpeg pulseaudio xdg-utils xauth x11-xserver-utils xterm at-spi2-core ca-certificates"
+	const dnf = "xorg-x11-server-Xvfb openbox dbus-daemon ffmpeg-free pulseaudio xdg-utils xorg-x11-xauth xsetroot xrdb xterm at-spi2-core ca-certificates"
+	const apk = "xvfb openbox dbus ffmpeg pulseaudio xdg-utils xauth xsetroot xrdb xterm at-spi2-core ca-certificates"
 	prefix := ""
 	if os.Geteuid() != 0 {
 		if _, err := exec.LookPath("sudo"); err == nil {

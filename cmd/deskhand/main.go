@@ -5,10 +5,12 @@
 //	deskhand api               call a running server, one command for each route
 //	deskhand record            record a desktop of a running server
 //	deskhand daemon            run a server in the background
+//	deskhand opencode          open OpenCode's terminal UI with any agent
 //	deskhand install desktop   install the programs that desktops need
 //	deskhand install-agent     install an agent
 //	deskhand credentials       find the API keys that agents would use
 //	deskhand mcp               serve a desktop as MCP tools, on standard input and output
+//	deskhand acp               connect an editor to an agent of a running server
 //	deskhand upgrade           replace this program with the newest release
 //	deskhand completion        print a shell's completions
 //	deskhand man               print the manual page
@@ -146,10 +148,13 @@ func commands() []command {
 		{"api", "call a running server, one command for each route", program.api},
 		{"record", "record a desktop of a running server", program.record},
 		{"daemon", "run a server in the background", program.daemon},
+		{"opencode", "open OpenCode's terminal UI with any agent", program.openCode},
+		{"gigacode", "the same as opencode", program.gigacode},
 		{"install desktop", "install the programs that desktops need", program.install},
 		{"install-agent", "install an agent", program.installAgent},
 		{"credentials", "find the API keys that agents would use", program.credentials},
 		{"mcp", "serve a desktop as MCP tools, on standard input and output", program.mcp},
+		{"acp", "connect an editor to an agent of a running server, on standard input and output", program.acp},
 		{"health", "check whether this container's server is alive", program.health},
 		{"upgrade", "replace this program with the newest release", program.upgrade},
 		{"completion", "print a shell's completions", program.completion},
@@ -166,8 +171,18 @@ func listedCommands() []command {
 	return slices.DeleteFunc(commands(), func(c command) bool { return c.about == "" })
 }
 
-// overview prints the commands.
-func (p program) overview(context.Context, accessFlags, []string) error {
+// overview is the command help.
+func (p program) overview(_ context.Context, _ accessFlags, args []string) error {
+	flags := p.flags("help", "Prints the commands.")
+	p.ignoreAccess(flags)
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	return p.printCommands()
+}
+
+// printCommands prints the commands.
+func (p program) printCommands() error {
 	fmt.Fprintf(p.stdout, "Usage: %s [-t TOKEN | -n] COMMAND [FLAGS]\n\nCommands:\n", p.name)
 	for _, c := range listedCommands() {
 		fmt.Fprintf(p.stdout, "  %-17s  %s\n", c.name, c.about)
@@ -182,7 +197,7 @@ func (p program) dispatch(ctx context.Context, args []string) error {
 	flags.SetInterspersed(false)
 	access.register(flags)
 	flags.Bool("no-telemetry", false, "")
-	flags.Usage = func() { _ = p.overview(ctx, access, nil) }
+	flags.Usage = func() { _ = p.printCommands() }
 	showVersion := flags.BoolP("version", "V", false, "")
 	if err := parse(flags, args); err != nil {
 		return err

@@ -42,6 +42,7 @@ Installed agents, and the files of servers in the background.
 // man prints the manual page, which consists of the help of all commands.
 func (p program) man(ctx context.Context, _ accessFlags, args []string) error {
 	flags := p.flags("man", "Prints the manual page, for man(1).")
+	p.ignoreAccess(flags)
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
@@ -57,10 +58,10 @@ func (p program) man(ctx context.Context, _ accessFlags, args []string) error {
 			page.WriteString(".SS deskhand api\nCalls a running server, one command for each route. \\(oqdeskhand api\\(cq lists the commands, \\(oqdeskhand api \\-\\-help\\(cq their common flags.\n")
 		case "help":
 		case "credentials":
-			manCommand(&page, p.helpOf(ctx, append(words, "extract")))
-			manCommand(&page, p.helpOf(ctx, append(words, "extract-env")))
+			manCommand(&page, (completer{p}).helpOf(ctx, append(words, "extract")))
+			manCommand(&page, (completer{p}).helpOf(ctx, append(words, "extract-env")))
 		default:
-			manCommand(&page, p.helpOf(ctx, words))
+			manCommand(&page, (completer{p}).helpOf(ctx, words))
 		}
 	}
 	page.WriteString(manEnd)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // daemons is what starts a program in a terminal, one with pipes that ignores
@@ -100,5 +102,22 @@ func TestEnvPolicy(t *testing.T) {
 				t.Errorf("a provider's key is there: %v, want %v", !want, want)
 			}
 		})
+	}
+}
+
+// TestOpenFilesOfProcesses starts a server with a low limit of open files, which it raises for
+// itself alone.
+func TestOpenFilesOfProcesses(t *testing.T) {
+	t.Parallel()
+	const script = `ulimit -Sn 256 && ulimit -Hn 4096 && exec "$@"`
+	s := serveAs(t, "sh", environ(t), "-c", script, "sh", binary, "server", "--port", "0")
+	var limit unix.Rlimit
+	if err := unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil || limit.Cur <= 256 {
+		t.Errorf("the server's own limit is %d, %v, want more than 256", limit.Cur, err)
+	}
+	var run struct{ Stdout string }
+	s.ask(t, "/v1/processes/run", `{"command":"sh","args":["-c","ulimit -Sn; ulimit -Hn"]}`, &run)
+	if run.Stdout != "256\n4096\n" {
+		t.Errorf("a process has the limits %q", run.Stdout)
 	}
 }

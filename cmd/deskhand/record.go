@@ -148,7 +148,7 @@ func (s *recordSession) run(ctx context.Context, body []byte) error {
 	if err == nil && s.now.Status == "recording" {
 		err = s.call(late, &s.now, "POST", s.path(s.now.ID+"/stop"))
 		if problem, ok := errors.AsType[*apiclient.ProblemError](err); ok && problem.Status == 409 {
-			err = s.look(late) // it ended at that moment
+			err = s.refresh(late) // it ended at that moment
 		}
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *recordSession) follow(ctx context.Context) error {
 		case <-beat.C:
 		}
 		// A single failure may come from a busy server, which still records.
-		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+		if err := s.refresh(ctx); err != nil && ctx.Err() == nil {
 			if failed++; failed == 5 {
 				return err
 			}
@@ -223,7 +223,7 @@ func (s *recordSession) follow(ctx context.Context) error {
 	return nil
 }
 
-func (s *recordSession) look(ctx context.Context) error {
+func (s *recordSession) refresh(ctx context.Context) error {
 	return s.call(ctx, &s.now, "GET", s.path(s.now.ID))
 }
 

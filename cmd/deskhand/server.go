@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/deskhand/deskhand/httpapi"
 	"github.com/deskhand/deskhand/internal/supervise"
@@ -75,6 +76,10 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return err
 	}
 	defer ln.Close()
+	metrics, err := f.listenMetrics(ctx)
+	if err != nil {
+		return err
+	}
 	hide(cfg.Token, p.argv)
 	if strings.Contains(cfg.EventLog.DSN, "://") { // it may hold a password
 		hide(cfg.EventLog.DSN, p.argv)
@@ -88,6 +93,11 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 	}
 	defer closeLog()
 	cfg.Logger, cfg.Version = log, mcpVersion()
+	endTraces, err := f.startTraces(ctx, &cfg, log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	if home != "" {
 		log.Warn("HOME cannot be written to; a temporary home is used, and its files are lost with it", "home", home)
 	}
@@ -112,6 +122,7 @@ func (p program) server(ctx context.Context, access accessFlags, args []string) 
 		return usagef("%s", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	defer serveMetrics(metrics, s.Metrics(), log)()
 	return f.onHost.run(ctx, func(ctx context.Context) error { return p.serve(ctx, s, ln, f, cfg.Token != "", log) })
 }
 
@@ -145,8 +156,13 @@ func guard(log *slog.Logger) (unguard func() error, err error) {
 
 // serve runs the server on ln until ctx ends. It prints the token unless tokenKnown.
 func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, f serverFlags, tokenKnown bool, log *slog.Logger) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	signaled := ctx
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	defer context.AfterFunc(signaled, func() {
+		drain(s, f.drainTimeout, log)
+		cancel(context.Cause(signaled))
+	})()
 	if os.Getpid() == 1 {
 		reaped := make(chan struct{})
 		go func() {
@@ -180,6 +196,19 @@ func (p program) serve(ctx context.Context, s *httpapi.Server, ln net.Listener, 
 		return err
 	}
 	return nil // ctx ended before Serve
+}
+
+// drain lets agents end their turns. A second signal ends the program meanwhile.
+func drain(s *httpapi.Server, most time.Duration, log *slog.Logger) {
+	if most == 0 {
+		return
+	}
+	log.Info("the server takes no new work and waits for turns of agents", "at most", most)
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	if err := s.Drain(ctx); errors.Is(err, context.DeadlineExceeded) {
+		log.Warn("turns of agents that did not end in time are interrupted")
+	}
 }
 
 // openState opens the state that an earlier server left. The server also starts on
@@ -312,9 +341,9 @@ func isLoopback(host string) bool {
 
 // logger returns the logger that the flags describe.
 func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, nil, usagef("--log-level must be debug, info, warn or error, not %q", f.logLevel)
+	levels, err := parseLevels(f.logLevel)
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := choose("log-format", f.logFormat, formatText, formatJSON); err != nil {
 		return nil, nil, err
@@ -330,10 +359,11 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 		}
 		out, done = file, func() { _ = file.Close() }
 	}
+	var handler slog.Handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: levels.least()})
 	if f.logFormat == formatJSON {
-		return jsonLogger(out, level), done, nil
+		handler = jsonLogger(out, levels.least()).Handler()
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), done, nil
+	return slog.New(levels.handler(handler)), done, nil
 }
 
 // mayLogTo returns an error if the user of agents or desktops can replace the log file,
