@@ -104,11 +104,19 @@ type rig struct {
 
 func newRig(t *testing.T, a agent, binary string) *rig {
 	t.Helper()
-	model := new(fakellm.Server)
-	llm := httptest.NewServer(model)
+	r := &rig{agent: a, model: new(fakellm.Server), work: t.TempDir()}
+	r.server = &server{t: t, binary: binary, env: r.environ(t), dir: r.work}
+	r.start()
+	return r
+}
+
+// environ returns the environment of an agent that asks the model, with a new home.
+func (r *rig) environ(t *testing.T) []string {
+	t.Helper()
+	llm := httptest.NewServer(r.model)
 	t.Cleanup(func() { llm.CloseClientConnections(); llm.Close() })
-	home, work := t.TempDir(), t.TempDir()
-	for name, text := range a.files {
+	home := t.TempDir()
+	for name, text := range r.files {
 		path := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -117,21 +125,21 @@ func newRig(t *testing.T, a agent, binary string) *rig {
 			t.Fatal(err)
 		}
 	}
-	// The agents are kept; all else is new.
-	data := filepath.Join(home, ".local/share/deskhand")
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(os.Getenv("DESKHAND_AGENTS"), "deskhand", "agents"), filepath.Join(data, "agents")); err != nil {
-		t.Fatal(err)
+	if agents := os.Getenv("DESKHAND_AGENTS"); agents != "" {
+		// The agents are kept; all else is new.
+		data := filepath.Join(home, ".local/share/deskhand")
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(agents, "deskhand", "agents"), filepath.Join(data, "agents")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LANG=C.UTF-8"}
-	for _, e := range a.env {
+	for _, e := range r.agent.env {
 		env = append(env, strings.ReplaceAll(e, "{url}", llm.URL))
 	}
-	r := &rig{server: &server{t: t, binary: binary, env: env, dir: work}, agent: a, model: model, work: work}
-	r.start()
-	return r
+	return env
 }
 
 // session makes one and returns its id.
@@ -163,6 +171,9 @@ func TestAgents(t *testing.T) {
 			t.Run("turn", func(t *testing.T) { testTurn(t, newRig(t, a, binary)) })
 			t.Run("cancel", func(t *testing.T) { testCancel(t, newRig(t, a, binary)) })
 			t.Run("desktop", func(t *testing.T) { testDesktop(t, newRig(t, a, binary)) })
+			if a.name == "claude" {
+				t.Run("question", func(t *testing.T) { testQuestion(t, newRig(t, a, binary)) })
+			}
 			t.Run("restart", func(t *testing.T) { testRestart(t, newRig(t, a, binary)) })
 		})
 	}

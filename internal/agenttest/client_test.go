@@ -38,7 +38,7 @@ type server struct {
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "deskhand")
-	cmd := exec.Command("go", "build", "-o", binary, "github.com/deskhand/deskhand/cmd/deskhand")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "github.com/deskhand/deskhand/cmd/deskhand")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -170,7 +170,7 @@ func (s *server) follow(path, after string) *follower {
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // the follower does
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}

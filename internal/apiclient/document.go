@@ -60,6 +60,9 @@ type schema struct {
 	Properties  map[string]*schema
 	Required    []string
 	Items       *schema
+	OneOf       []*schema
+	Format      string
+	Argument    bool     `json:"x-argument"` // also an argument if it is not required
 	Additional  anything `json:"additionalProperties"`
 }
 

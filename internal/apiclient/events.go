@@ -105,7 +105,7 @@ type logEntry struct {
 func decodedData(text []byte) ([]byte, error) {
 	var all logEntry
 	if json.Unmarshal(text, &all) != nil {
-		return nil, nil // JSON without such output
+		return nil, nil //nolint:nilerr // JSON without such output
 	}
 	var data []byte
 	for _, entry := range append(all.Entries, all) {

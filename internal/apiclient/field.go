@@ -85,12 +85,14 @@ func (op *operation) field(where place, name string, s *schema, about string, re
 	return &field{place: where, name: name, flag: kebab(name), about: cmp.Or(about, s.Description), required: required, schema: s, doc: op.doc}
 }
 
-// positions returns the fields that may be given as arguments, which are the
-// required texts and numbers, and the list that takes further arguments, or nil.
+// positions returns the fields that may be given as arguments, and the list that takes
+// further arguments, or nil. The fields are the required texts and numbers, except texts that
+// other programs must not see in the list of processes, and what the document marks.
 func positions(fields []*field) (list []*field, rest *field) {
 	for _, f := range fields {
 		switch kind := f.schema.kind(); {
-		case f.required && slices.Contains([]string{"string", "integer", "number"}, kind):
+		case f.schema.Format == "password":
+		case (f.required || f.schema.Argument) && slices.Contains([]string{"string", "integer", "number"}, kind):
 			list = append(list, f)
 		case f.place == inBody && f.name == "args" && kind == "array":
 			rest = f
@@ -126,6 +128,11 @@ func (s *schema) kind() string {
 	return named[0]
 }
 
+// takes reports whether values may be of a JSON type.
+func (s *schema) takes(kind string) bool {
+	return s.kind() == kind || slices.ContainsFunc(s.OneOf, func(one *schema) bool { return one.kind() == kind })
+}
+
 // typeName returns how help calls a value.
 func (d *document) typeName(s *schema) string {
 	switch s.kind() {
@@ -143,6 +150,9 @@ func (d *document) typeName(s *schema) string {
 		return d.typeName(d.resolve(s.Items))
 	case "object":
 		return "KEY=VALUE"
+	}
+	if s.takes("boolean") && s.takes("string") && len(s.OneOf) == 2 {
+		return "bool|text"
 	}
 	return "JSON"
 }

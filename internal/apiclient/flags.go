@@ -29,7 +29,7 @@ func (r *run) generalFlags() *pflag.FlagSet {
 	flags.StringVarP(&r.output, "output", "o", "", "write the answer to `FILE`, complete or not at all; - is standard output")
 	flags.BoolVar(&r.resume, "resume", false, "with -o: keep the bytes of a broken download, and continue it next time")
 	flags.BoolVarP(&r.include, "include", "i", false, "also print the status and the headers of the answer")
-	flags.BoolVar(&r.raw, "raw", false, "print the answer byte for byte, also that of an error")
+	flags.BoolVar(&r.raw, "raw", false, "print the answer byte for byte, even if it is an error")
 	flags.BoolVar(&r.pretty, "pretty", false, "indent JSON also if standard output is not a terminal")
 	flags.StringArrayVarP(&r.headers, "header", "H", nil, "send a header `'NAME: VALUE'`; may be repeated")
 	return flags
@@ -91,7 +91,7 @@ func (f *field) register(flags *pflag.FlagSet) {
 		parts = append(parts, "Keys: "+strings.Join(sortedKeys(object.Properties), ", "))
 	}
 	flag := flags.VarPF(f, f.flag, shorthands[f.flag], strings.TrimSpace(strings.Join(parts, " ")))
-	if f.schema.kind() == "boolean" {
+	if f.schema.takes("boolean") {
 		flag.NoOptDefVal = "true"
 	}
 	if len(f.schema.Default) > 0 {

@@ -174,7 +174,7 @@ func (a *attachment) sendKeys(ctx context.Context) error {
 			data, leave = cutDetach(data)
 		}
 		if len(data) > 0 && a.send(ctx, frame{Type: "input", Data: data, Encoding: "base64"}) != nil {
-			return nil
+			return nil //nolint:nilerr // Show reports why
 		}
 		switch {
 		case leave:

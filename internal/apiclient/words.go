@@ -12,9 +12,11 @@ import (
 var aliases = map[string]string{
 	"acp stream":                   "acp get",
 	"acp close":                    "acp delete",
+	"sessions create":              "sessions post",
 	"sessions send-message":        "sessions messages",
 	"sessions send-message-stream": "sessions messages stream",
 	"sessions events-sse":          "sessions events sse",
+	"sessions get-messages":        "sessions events",
 	"sessions reply-question":      "sessions questions reply",
 	"sessions reject-question":     "sessions questions reject",
 	"sessions reply-permission":    "sessions permissions reply",
@@ -73,6 +75,9 @@ func fixedSegments(path string) []string {
 // methods.
 func verb(op *operation, collection, shared bool) string {
 	item := strings.HasSuffix(op.path, "}")
+	if strings.HasSuffix(op.path, "/elements/{ref}") {
+		return "do" // it does what the body says with an element that exists
+	}
 	names := map[string]string{"PUT": "put", "PATCH": "update", "DELETE": "delete"}
 	switch {
 	case collection && !item:

@@ -38,7 +38,7 @@ func readers(ctx context.Context, b *bed) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer stalled.Close()
+	defer stalled.Close() //nolint:errcheck // it was never read
 	if _, err := s.prompt(ctx, fmt.Sprint("burst ", stallBurst)); err != nil {
 		return 0, err
 	}
@@ -148,8 +148,7 @@ func (s *session) stall(ctx context.Context) (*net.TCPConn, error) {
 			s.path, at.Host, s.bed.server.Token)
 	}
 	if err != nil {
-		conn.Close()
-		return nil, err
+		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }

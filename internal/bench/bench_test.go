@@ -58,7 +58,7 @@ func TestDeskhandAlone(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-record", "-1s"}, {"-history", "999"}, {"-unknown"}} {
+	for _, args := range [][]string{{"-n", "0"}, {"extra"}, {"-row", "("}, {"-idle", "-1s"}, {"-record", "-1s"}, {"-history", "999"}, {"-alone", "-against", "deskhand"}, {"-unknown"}} {
 		if _, err := parse(args, new(bytes.Buffer)); err == nil {
 			t.Errorf("parse(%q) found nothing wrong", args)
 		}

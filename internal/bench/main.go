@@ -62,12 +62,13 @@ import (
 // options are the command line.
 type options struct {
 	benchkit.Options
-	calls  int
-	rounds int // calls of a row whose calls consist of many
-	alone  bool
-	idle   time.Duration
-	record time.Duration // of each scene
-	events int           // in the history of an agent's session
+	calls   int
+	rounds  int // calls of a row whose calls consist of many
+	alone   bool
+	against string // a deskhand to measure in place of the reference
+	idle    time.Duration
+	record  time.Duration // of each scene
+	events  int           // in the history of an agent's session
 }
 
 func main() { benchkit.Main("bench", run) }
@@ -77,11 +78,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.IntVar(&o.calls, "n", 50, "calls of each server, in each row")
 	f.BoolVar(&o.alone, "alone", false, "measure deskhand without the reference server")
+	f.StringVar(&o.against, "against", "", "another deskhand, such as one of a version before, to measure in place of the reference server")
 	f.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle server, before and after the rows; 0: not at all")
 	f.DurationVar(&o.record, "record", 30*time.Second, "how long to record each scene; 0: not at all")
 	f.IntVar(&o.events, "history", 1_000_000, "how many events the history of an agent's session gets, at least 1000")
 	if err := o.Parse(f, args, stderr); err != nil {
 		return o, err
+	}
+	if o.alone && o.against != "" {
+		return o, errors.New("wrong arguments: -against and -alone exclude each other")
 	}
 	if o.calls < 1 || o.idle < 0 || o.record < 0 || o.events < 1000 {
 		return o, errors.New("wrong arguments: see -help")

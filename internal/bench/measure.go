@@ -27,7 +27,7 @@ type bench struct {
 	*benchkit.Run
 	options
 	memory    string // a directory on a memory file system
-	reference string // path of the reference server, empty with -alone
+	reference string // path of the server that deskhand is compared with, empty with -alone
 	beds      []*bed // deskhand first
 	tables    [sections][][]string
 }
@@ -49,7 +49,12 @@ func (b *bench) open(ctx context.Context) (err error) {
 		return err
 	}
 	servers := []sdktest.Config{{Binary: b.Binary}}
-	if !b.alone {
+	switch {
+	case b.alone:
+	case b.against != "":
+		b.reference = b.against
+		servers = append(servers, sdktest.Config{Binary: b.against})
+	default:
 		modules, err := sdktest.Install(ctx)
 		if err != nil {
 			return err
@@ -63,7 +68,7 @@ func (b *bench) open(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, rowTimeout)
 	defer cancel()
 	for k, cfg := range servers {
-		bed, err := b.newBed(ctx, []string{"deskhand", "reference"}[k], cfg)
+		bed, err := b.newBed(ctx, []string{"deskhand", b.other()}[k], cfg)
 		if err != nil {
 			return err
 		}
@@ -73,6 +78,14 @@ func (b *bench) open(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// other returns the name of the server that deskhand is compared with.
+func (b *bench) other() string {
+	if b.against != "" {
+		return "other"
+	}
+	return "reference"
 }
 
 // Close ends the servers and removes their files.

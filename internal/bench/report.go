@@ -46,9 +46,9 @@ func (b *bench) report(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for s, rows := range b.tables {
-		head := []string{heads[s], "deskhand", "reference", "goal", ""}
+		head := []string{heads[s], "deskhand", b.other(), "goal", ""}
 		if section(s) <= agentSessions {
-			head = []string{heads[s], "deskhand, median (p90)", "reference, median (p90)", "times faster", "goal", ""}
+			head = []string{heads[s], "deskhand, median (p90)", b.other() + ", median (p90)", "times faster", "goal", ""}
 		}
 		if len(rows) > 0 {
 			benchkit.Table(&out, head, rows)
@@ -144,7 +144,7 @@ func (b *bench) describe(ctx context.Context, w io.Writer) error {
 	}
 	theirs, err := benchkit.Version(ctx, b.reference, "--version")
 	if err == nil {
-		fmt.Fprintf(w, "Reference: %s, from npm.\n", theirs)
+		fmt.Fprintf(w, "The %s server: %s.\n", b.other(), theirs)
 	}
 	return err
 }

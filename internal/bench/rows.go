@@ -64,6 +64,10 @@ var desktopRows = []row{
 	{key: "click", title: "click", factor: 150, below: quickEnough, call: point("click")},
 	{key: "windows", title: "list of windows", factor: 150, below: quickEnough, call: windows},
 	{key: "type", title: "type 100 ASCII characters, delayMs 0", factor: 20, call: typeText},
+	{
+		key: "act-and-observe", title: "click, settle for 50 ms and PNG in one call: time beyond two calls", below: 5 * time.Millisecond,
+		impossible: "has no such call", call: actAndObserve,
+	},
 	{key: "burst", title: fmt.Sprintf("%d concurrent screenshots, wall time", burst), factor: 40, rounds: true, call: manyPictures},
 }
 
@@ -100,8 +104,27 @@ func picture(query string, changing bool) call {
 func point(action string) call {
 	return func(ctx context.Context, b *bed) (time.Duration, error) {
 		b.turn++
-		return b.call(ctx, http.MethodPost, "/v1/desktop/mouse/"+action, map[string]any{"x": 100 + b.turn%500, "y": 100 + b.turn%200})
+		return b.call(ctx, http.MethodPost, "/v1/desktop/mouse/"+action, map[string]any{"x": 100 + b.turn*37%500, "y": 100 + b.turn*23%200})
 	}
+}
+
+// actAndObserve returns how much longer a list of actions with its observation takes than the
+// same by the routes of its parts.
+func actAndObserve(ctx context.Context, b *bed) (time.Duration, error) {
+	apart, err := point("click")(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	shown, err := b.call(ctx, http.MethodGet, "/v1/desktop/screenshot?format=png&settleMs=50", nil)
+	if err != nil {
+		return 0, err
+	}
+	b.turn++
+	together, err := b.call(ctx, http.MethodPost, "/v1/desktop/actions", map[string]any{
+		"actions": []any{map[string]any{"type": "click", "x": 100 + b.turn*37%500, "y": 100 + b.turn*23%200}},
+		"settle":  map[string]any{"ms": 50}, "observe": map[string]any{"screenshot": map[string]any{}},
+	})
+	return max(together-apart-shown, time.Microsecond), err
 }
 
 func windows(ctx context.Context, b *bed) (time.Duration, error) {

@@ -306,7 +306,7 @@ func runLimits(t *testing.T, e *engine) {
 		b.ask(t, http.MethodPost, "/v1/processes", `{"command":"bash","tty":true}`, &p)
 		ctx, cancel := context.WithTimeout(t.Context(), callLimit)
 		defer cancel()
-		//nolint:bodyclose // the package says that it need not be
+
 		ws, _, err := websocket.Dial(ctx, "ws://"+b.at+"/v1/processes/"+p.ID+"/terminal/ws?access_token="+token, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -264,6 +264,13 @@ func compiled(t *testing.T) string {
 			t.Fatalf("build %s: %v: %s", pkg, err, out)
 		}
 	}
+	lock, err := os.ReadFile("../../httpapi/libs.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "out/libs.lock"), lock, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink("deskhand", filepath.Join(bin, "sandbox-agent")); err != nil {
 		t.Fatal(err)
 	}

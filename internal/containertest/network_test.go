@@ -359,7 +359,7 @@ func ask(t *testing.T, method, address, body string) map[string]any {
 // watch wants video to come from an address, and the server to know how.
 func watch(t *testing.T, host, network, from string) {
 	t.Helper()
-	//nolint:bodyclose // the package says that it need not be
+
 	ws, _, err := websocket.Dial(t.Context(), "ws://"+host+"/v1/desktop/stream/signaling?access_token="+token, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -93,7 +93,7 @@ func (c *client) socket(t *testing.T, path string) *websocket.Conn {
 	plain := c.http.Transport.(*http.Transport).Clone()
 	plain.ForceAttemptHTTP2, plain.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	plain.TLSClientConfig.NextProtos = nil
-	//nolint:bodyclose // the package says that it need not be
+
 	ws, resp, err := websocket.Dial(t.Context(), at.String()+path+"?access_token="+c.token, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: plain}, HTTPHeader: http.Header{"Origin": {c.base.String()}},
 	})

@@ -61,7 +61,7 @@ func TestCompose(t *testing.T) {
 	if !token.Match(out) {
 		t.Error("the configuration has no token of 32 characters")
 	}
-	for _, exposed := range strings.Fields(image(t, "EXPOSE")) {
+	for exposed := range strings.FieldsSeq(image(t, "EXPOSE")) {
 		port := strings.TrimSuffix(exposed, "/tcp")
 		if !regexp.MustCompile(`(?m)^ +- "(\S+:)?\d+:` + port + `"`).MatchString(file) {
 			t.Errorf("port %s of the image is not published", exposed)
@@ -75,14 +75,16 @@ func TestCompose(t *testing.T) {
 // pod is what the test looks at in a pod.
 type pod struct {
 	SecurityContext struct{ RunAsUser, RunAsGroup int64 }
-	Containers      []struct {
-		Args         []string
-		Ports        []struct{ ContainerPort int }
-		VolumeMounts []struct{ MountPath string }
-		Env          []struct{ Name string }
+	Containers      []container
+}
 
-		LivenessProbe, ReadinessProbe, StartupProbe struct{ HTTPGet struct{ Path string } }
-	}
+type container struct {
+	Args         []string
+	Ports        []struct{ ContainerPort int }
+	VolumeMounts []struct{ MountPath string }
+	Env          []struct{ Name string }
+
+	LivenessProbe, ReadinessProbe, StartupProbe struct{ HTTPGet struct{ Path string } }
 }
 
 // TestKubernetes decodes the manifests strictly by the types of Kubernetes, then
@@ -128,10 +130,11 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// decodePod has a program with the types of Kubernetes read manifests.
-func decodePod(t *testing.T, manifests string) pod {
+// decodePod has a program with the types of Kubernetes read manifests, or build the kustomization
+// of a folder.
+func decodePod(t *testing.T, manifests string, folder ...string) pod {
 	t.Helper()
-	cmd := exec.Command("go", "run", ".")
+	cmd := exec.Command("go", append([]string{"run", "."}, folder...)...)
 	cmd.Dir = "testdata/kubernetes"
 	cmd.Stdin = strings.NewReader(manifests)
 	cmd.Stderr = new(strings.Builder)

@@ -129,7 +129,7 @@ func (d *daemon) ended() bool {
 // until waits for a condition.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for begun := time.Now(); !condition(); time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); !condition(); time.Sleep(20 * time.Millisecond) { //nolint:forbidigo // polls to a deadline
 		if time.Since(begun) > patience {
 			t.Fatalf("not within %v: %s", patience, what)
 		}
@@ -143,17 +143,24 @@ type server struct {
 	token string
 }
 
-var announced = regexp.MustCompile(`http://\S+?:(\d+)[/\s]`)
+var announced = regexp.MustCompile(`ready at http://\S+?:(\d+)[/\s]`)
 
 // serve runs a command line of a guide that begins with deskhand server. The
 // flags of the test override the flags of the guide.
 func serve(t *testing.T, command string, flags ...string) *server {
 	t.Helper()
+	s, _ := serveUntil(t, command, flags...)
+	return s
+}
+
+// serveUntil is like serve. stop ends the server as Kubernetes does, and waits.
+func serveUntil(t *testing.T, command string, flags ...string) (s *server, stop func()) {
+	t.Helper()
 	words := strings.Fields(strings.ReplaceAll(command, "\\\n", " "))
 	if len(words) < 2 || words[0] != "deskhand" || words[1] != "server" {
 		t.Fatalf("not the command line of a server: %q", command)
 	}
-	s := &server{token: rand.Text()}
+	s = &server{token: rand.Text()}
 	args := append(append([]string{}, words[1:]...), "--port", "0", "--access-log")
 	cmd := exec.Command(deskhand(t), append(args, flags...)...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(), "DESKHAND_TOKEN="+s.token)
@@ -169,13 +176,10 @@ func serve(t *testing.T, command string, flags ...string) *server {
 		s.at = net.JoinHostPort("127.0.0.1", m[1])
 		return true
 	})
-	return s
-}
-
-// port is the server's.
-func (s *server) port() string {
-	_, port, _ := strings.Cut(s.at, ":")
-	return port
+	return s, func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-s.done
+	}
 }
 
 // direct is the way to the server without a proxy.

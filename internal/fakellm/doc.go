@@ -1,4 +1,4 @@
-// Package fakellm is a scripted model behind the APIs of Anthropic and OpenAI. It tests
+// Package fakellm is a scripted model behind the APIs of Anthropic, OpenAI and Gemini. It tests
 // real coding agents without a key and without a network.
 //
 // # Usage
@@ -18,7 +18,9 @@
 // since the script, {tools} the names of the offered tools.
 //
 // The routes are POST /v1/messages and /v1/messages/count_tokens (Anthropic),
-// POST /v1/responses and /v1/chat/completions (OpenAI), and GET /v1/models.
+// POST /v1/responses and /v1/chat/completions (OpenAI), POST
+// /v1beta/models/{model}:generateContent (Gemini), and GET /v1/models. A call of OpenAI's
+// computer tool is "@call computer" with the action.
 //
 // # Concurrency
 //

@@ -18,6 +18,8 @@ func toolsOf(offers []offer, space string) []tool {
 	var out []tool
 	for _, o := range offers {
 		switch {
+		case o.Type == "computer" || o.Type == "computer_use_preview":
+			out = append(out, tool{name: "computer", computer: true})
 		case o.Type == "namespace":
 			out = append(out, toolsOf(o.Tools, o.Name)...)
 		case o.Function.Name != "":

@@ -129,6 +129,9 @@ func (s *stream) item(i int, p part) members {
 }
 
 func (s *stream) call(i int, id string, p part, begin func(members), of func(string, members)) members {
+	if p.tool.computer {
+		return s.computerCall(i, id, p, begin)
+	}
 	kind, field := "function_call", "arguments"
 	if p.tool.custom {
 		kind, field = "custom_tool_call", "input"
@@ -144,4 +147,14 @@ func (s *stream) call(i int, id string, p part, begin func(members), of func(str
 	pieces(p.text, func(t string) { of("response."+kind+"_"+field+".delta", members{"delta": t}) })
 	of("response."+kind+"_"+field+".done", members{field: p.text})
 	return item("completed", p.text)
+}
+
+// computerCall returns an item of the computer tool. The arguments are its action.
+func (s *stream) computerCall(i int, id string, p part, begin func(members)) members {
+	item := members{
+		"type": "computer_call", "id": id, "call_id": s.e.id("call_", i), "action": json.RawMessage(p.text),
+		"pending_safety_checks": []any{}, "status": "completed",
+	}
+	begin(item)
+	return item
 }

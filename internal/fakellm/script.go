@@ -10,14 +10,16 @@ import (
 
 // tool is a tool that a request offers.
 type tool struct {
-	name   string
-	space  string // OpenAI's namespace
-	custom bool   // it takes text, not JSON
+	name     string
+	space    string // OpenAI's namespace
+	custom   bool   // it takes text, not JSON
+	computer bool   // OpenAI's tool, which has a form of its own
 }
 
 // conversation is the content of a request of any API.
 type conversation struct {
 	tools  []tool
+	every  bool   // every tool is offered
 	script string // the latest text of the user with a script
 	calls  int    // with a result after the script
 	result string // of the latest call
@@ -40,6 +42,9 @@ func (c *conversation) addResult(text string, images int) {
 
 // offered finds the first of the names, each of which may end in "*".
 func (c *conversation) offered(names string) (tool, bool) {
+	if c.every {
+		return tool{name: names}, true
+	}
 	for want := range strings.SplitSeq(names, "|") {
 		prefix, open := strings.CutSuffix(want, "*")
 		for _, t := range c.tools {
@@ -142,7 +147,10 @@ func blocksOf(raw json.RawMessage) []block {
 		return []block{{Type: "text", Text: text}}
 	}
 	var out []block
-	_ = json.Unmarshal(raw, &out) // other content has no blocks
+	if json.Unmarshal(raw, &out) != nil { // OpenAI's screenshot is one block
+		out = make([]block, 1)
+		_ = json.Unmarshal(raw, &out[0]) // other content has no blocks
+	}
 	return out
 }
 
@@ -151,7 +159,7 @@ func resultOf(raw json.RawMessage) (text string, images int) {
 	var b strings.Builder
 	for _, each := range blocksOf(raw) {
 		b.WriteString(each.Text)
-		if strings.Contains(each.Type, "image") {
+		if strings.Contains(each.Type, "image") || each.Type == "computer_screenshot" {
 			images++
 		}
 	}

@@ -60,6 +60,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = e.responses()
 	case strings.HasSuffix(path, "/chat/completions"):
 		err = e.completions()
+	case strings.HasSuffix(path, ":generateContent"):
+		err = e.generateContent()
 	case strings.HasSuffix(path, "/models"):
 		e.models()
 	case path == "/": // a health check

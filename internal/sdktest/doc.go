@@ -19,6 +19,10 @@
 // TestGenerators runs client generators and linters on the OpenAPI document: the npm
 // packages in generators/, and oapi-codegen, whose module is testdata/go.
 //
+// TestAdapters executes calls of the computer tools of Anthropic, OpenAI and Gemini, and
+// checks calls and results against the types of the packages in adapters/. TestExamples runs
+// the programs in examples/ with a scripted model.
+//
 // # Usage
 //
 //	go test ./internal/sdktest

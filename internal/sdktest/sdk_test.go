@@ -136,12 +136,18 @@ func copyScripts(t *testing.T, modules string) string {
 // environment.
 func runScripts(t *testing.T, server *Server, modules, name string, more ...string) {
 	t.Helper()
+	runScriptsIn(t, server, copyScripts(t, modules), name, more...)
+}
+
+// runScriptsIn is runScripts for a test file in a directory.
+func runScriptsIn(t *testing.T, server *Server, dir, name string, more ...string) {
+	t.Helper()
 	out := new(testlog.Buffer)
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTime)
 	defer cancel()
 	err := Run(ctx, supervise.Spec{
 		// The flag gives node 20 what later ones have: the class WebSocket.
-		Path: "node", Args: []string{"--experimental-websocket", "--test-reporter=spec", name}, Dir: copyScripts(t, modules), Output: out,
+		Path: "node", Args: []string{"--experimental-websocket", "--test-reporter=spec", name}, Dir: dir, Output: out,
 		Env: supervise.Environ(environ(server.Home), append(more,
 			"SDKTEST_URL="+server.URL, "SDKTEST_TOKEN="+server.Token, "SDKTEST_HOME="+server.Home,
 			"SDKTEST_SCRATCH="+t.TempDir(), "SDKTEST_BINARY="+server.cfg.Binary)...),
@@ -159,8 +165,9 @@ func runScripts(t *testing.T, server *Server, modules, name string, more ...stri
 // built is a deskhand built from this tree, once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(builds, "deskhand")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/deskhand/deskhand/cmd/deskhand").CombinedOutput()
-	if err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "github.com/deskhand/deskhand/cmd/deskhand")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil

@@ -2,6 +2,7 @@ package sdktest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -32,6 +33,9 @@ type Config struct {
 	// Home becomes its HOME; all of its state is below. It must exist.
 	Home string
 
+	// Token is the server's token. Empty: Start makes one.
+	Token string
+
 	// Origins may call the server from pages, such as "http://127.0.0.1:8080".
 	Origins []string
 
@@ -56,7 +60,7 @@ type Server struct {
 
 // Start starts a server and returns when it answers. ctx bounds the start.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	s := &Server{Token: rand.Text(), Home: cfg.Home, cfg: cfg}
+	s := &Server{Token: cmp.Or(cfg.Token, rand.Text()), Home: cfg.Home, cfg: cfg}
 	port := 0
 	if cfg.Reference {
 		var err error

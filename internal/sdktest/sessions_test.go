@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,6 +40,12 @@ func crasher(t *testing.T, server *Server) string {
 // nothing of sessions.
 func mockFor(t *testing.T, home string) {
 	t.Helper()
+	launchMock(t, home, "mock")
+}
+
+// launchMock has this tree's mock agent started in place of an agent.
+func launchMock(t *testing.T, home, agent string) {
+	t.Helper()
 	binary, err := built()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +55,36 @@ func mockFor(t *testing.T, home string) {
 		t.Fatal(err)
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec %q mock-agent-process\n", binary)
-	if err := os.WriteFile(filepath.Join(dir, "mock-acp"), []byte(script), 0o700); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, agent+"-acp"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestGuide runs the programs of docs/clients.md, and compares them with the page.
+func TestGuide(t *testing.T) {
+	t.Parallel()
+	if reference {
+		t.Skip("the reference has no log")
+	}
+	modules := required(t)
+	page, err := os.ReadFile("../../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("sdk/guide.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```js\n")[1:]
+	if len(blocks) < 3 {
+		t.Errorf("the page has %d programs", len(blocks))
+	}
+	for _, block := range blocks {
+		block, _, _ = strings.Cut(block, "```")
+		if !strings.Contains(string(program), block) {
+			t.Errorf("guide.mjs does not have this program of the page:\n%s", block)
+		}
+	}
+	server := startServer(t, modules, Config{})
+	runScripts(t, server, modules, "guide.test.mjs")
 }

@@ -65,7 +65,7 @@ export function pointer() {
   });
 
   test("a wrong type is a problem document", known("plain text"), async () => {
-    await refused(agent.moveDesktopMouse({ x: 1.5, y: 5 }), 422, "invalid_request");
+    await refused(agent.moveDesktopMouse({ x: "1", y: 5 }), 422, "invalid_request");
     await refused(agent.clickDesktop({ x: 5, y: 5, button: "thumb" }), 422, "invalid_request");
   });
 }
