@@ -21,11 +21,12 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod GOMODCACHE=/go/pkg/mod go mod download
 COPY . .
-ARG VERSION=unknown TARGETOS=linux TARGETARCH TARGETVARIANT
+ARG VERSION=unknown TARGETOS=linux TARGETARCH TARGETVARIANT NPM_CONFIG_REGISTRY
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     export GOMODCACHE=/go/pkg/mod GOOS="$TARGETOS" GOARCH="$TARGETARCH" GOARM="${TARGETVARIANT#v}" \
  && make build VERSION="$VERSION" \
  && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o /out/sbom ./internal/sbom \
+ && cp httpapi/libs.lock /out/ \
  && mkdir -p /out/root/usr/local/bin /out/root/usr/local/share/doc/deskhand \
  && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o /out/root/usr/local/libexec/deskhand-entry ./internal/entry \
  && cp bin/deskhand /out/root/usr/local/bin/ \
@@ -73,7 +74,7 @@ RUN apt-get update \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/cache/debconf/*-old /var/log/*
 COPY --from=binaries /out/root /
-RUN --mount=type=bind,from=binaries,source=/out/sbom,target=/tmp/sbom /tmp/sbom /usr/local/share/doc/deskhand/sbom.cdx.json
+RUN --mount=type=bind,from=binaries,source=/out,target=/tmp/out /tmp/out/sbom -libs /tmp/out/libs.lock /usr/local/share/doc/deskhand/sbom.cdx.json
 ARG VERSION=unknown
 LABEL org.opencontainers.image.version="$VERSION"
 USER 1000:0
@@ -82,7 +83,7 @@ FROM base AS desktop-files
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
       ca-certificates dbus fonts-dejavu-core libnss-extrausers openbox xauth xterm xvfb \
-      chromium curl ffmpeg fonts-noto-cjk fonts-noto-color-emoji git less procps pulseaudio x11-xserver-utils xdg-utils \
+      at-spi2-core chromium curl ffmpeg fonts-noto-cjk fonts-noto-color-emoji git less procps pulseaudio x11-xserver-utils xdg-utils \
  && sed -i 's/^passwd:.*/& extrausers/' /etc/nsswitch.conf \
 # With su, a program could become any user that it writes to the file of names.
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
@@ -100,13 +101,13 @@ RUN for agent in claude codex opencode pi; do \
       HOME=/tmp/home XDG_DATA_HOME=/usr/local/share deskhand install-agent "$agent" || exit 1; \
     done \
  && rm -rf /tmp/home
-RUN --mount=type=bind,from=binaries,source=/out/sbom,target=/tmp/sbom /tmp/sbom /usr/local/share/doc/deskhand/sbom.cdx.json "node=$(node --version)"
+RUN --mount=type=bind,from=binaries,source=/out,target=/tmp/out /tmp/out/sbom -libs /tmp/out/libs.lock /usr/local/share/doc/deskhand/sbom.cdx.json "node=$(node --version)"
 ARG VERSION=unknown
 LABEL org.opencontainers.image.version="$VERSION"
 USER 1000:0
 
 FROM desktop-files AS desktop
-RUN --mount=type=bind,from=binaries,source=/out/sbom,target=/tmp/sbom /tmp/sbom /usr/local/share/doc/deskhand/sbom.cdx.json "node=$(node --version)"
+RUN --mount=type=bind,from=binaries,source=/out,target=/tmp/out /tmp/out/sbom -libs /tmp/out/libs.lock /usr/local/share/doc/deskhand/sbom.cdx.json "node=$(node --version)"
 ARG VERSION=unknown
 LABEL org.opencontainers.image.version="$VERSION"
 USER 1000:0

@@ -12,13 +12,16 @@ FUZZTIME ?= 50s
 ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: build run npm release test test-npm test-image test-release test-agents test-deploy agent-locks soak fuzz bench bench-encoder bench-stream lint cover clean help
+.PHONY: build libs run npm release test test-npm test-image test-release test-agents test-deploy agent-locks soak fuzz bench bench-apps bench-encoder bench-stream bench-settle bench-scale lint cover clean help
 
-build: ## build bin/deskhand, a static binary, and the licences of what is in it
+build: libs ## build bin/deskhand, a static binary, and the licences of what is in it
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o '$(BIN)/deskhand' ./cmd/deskhand
 	CGO_ENABLED=0 $(GO) list -deps -json ./cmd/deskhand >'$(BIN)/.packages'
-	GOOS= GOARCH= $(GO) run ./internal/notices <'$(BIN)/.packages' >'$(BIN)/THIRD_PARTY_NOTICES'
+	GOOS= GOARCH= $(GO) run ./internal/notices -libs httpapi/libs.lock <'$(BIN)/.packages' >'$(BIN)/THIRD_PARTY_NOTICES'
 	@rm '$(BIN)/.packages'
+
+libs: ## fetch the third-party code of the page, as httpapi/libs.lock names it, from NPM_CONFIG_REGISTRY or npm's own
+	@GOOS= GOARCH= $(GO) run ./internal/weblibs -registry "$${NPM_CONFIG_REGISTRY:-$$(npm config get registry 2>/dev/null)}"
 
 run: ## install what is missing, build, and serve a desktop to look at; ARGS='--port 8080' are passed on
 	@.ci/install run
@@ -74,6 +77,10 @@ bench: ## measure against the reference server and print the table
 	@.ci/install bench
 	PATH="$$(.ci/node)$$PATH" $(GO) run ./internal/bench $(ARGS)
 
+bench-apps: ## do tasks in real applications, beside xdotool, and print the table; ARGS='-n 5 -row Chromium' are passed on
+	@.ci/install apps || echo "some applications are missing: their tasks are left out"
+	$(GO) run ./internal/benchapps $(ARGS)
+
 bench-encoder: ## measure the screen encoder against libvpx, a quarter of an hour; ARGS='-compare.clip terminal' are passed on
 	@.ci/install test
 	$(GO) test -count=1 -v -timeout 2h -run '^TestCompare$$' ./webrtc/vp8screen -args -compare $(ARGS)
@@ -81,6 +88,14 @@ bench-encoder: ## measure the screen encoder against libvpx, a quarter of an hou
 bench-stream: ## measure the live view with Chromium as the viewer, ten minutes; ARGS='-row scroll' are passed on
 	@.ci/install test
 	$(GO) run ./internal/benchstream $(ARGS)
+
+bench-settle: ## measure how well Settle finds the end of what real programs draw; ARGS='-rounds 3' are passed on
+	@.ci/install apps
+	$(GO) run ./internal/benchsettle $(ARGS)
+
+bench-scale: ## many desktops, viewers, sessions and servers, two hours; ARGS='-part idle,busy -cycles 300 -kill 30s' are passed on
+	@.ci/install test
+	REQUIRE_TOOLS=1 $(GO) test -count=1 -timeout 6h -run '^TestScale$$' ./internal/benchscale -args -scale $(ARGS)
 
 lint: ## golangci-lint, the installed one or a pinned one through go run, and actionlint
 	$(GO) run $(ACTIONLINT)
@@ -93,7 +108,7 @@ cover: ## test coverage, by function and in coverage.html
 	$(GO) tool cover -html=coverage.out -o coverage.html
 
 clean: ## remove what the targets above made
-	rm -rf bin dist .cache coverage.out coverage.html
+	rm -rf bin dist .cache httpapi/ui/lib coverage.out coverage.html
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
