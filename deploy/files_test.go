@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,5 +59,34 @@ func TestSameBaseURL(t *testing.T) {
 	}
 	if !strings.Contains(string(script), "${DESKHAND_BASE_URL:-"+string(m[1])+"}") {
 		t.Errorf("install.sh does not use %s", m[1])
+	}
+}
+
+// TestPrometheus wants each metric of the alerts and of the dashboard in the documentation.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dashboard, err := os.ReadFile("prometheus/dashboard.json")
+	if err != nil || !json.Valid(dashboard) {
+		t.Fatalf("dashboard.json: %v, valid JSON: %v", err, json.Valid(dashboard))
+	}
+	alerts, err := os.ReadFile("prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`deskhand_[a-z_]+`).FindAllString(string(dashboard)+string(alerts), -1)
+	if len(names) < 15 {
+		t.Errorf("%d metrics in use", len(names))
+	}
+	for _, name := range names {
+		for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+			name = strings.TrimSuffix(name, suffix)
+		}
+		if !strings.Contains(string(docs), "`"+name+"`") {
+			t.Errorf("%s is not in docs/operations.md", name)
+		}
 	}
 }

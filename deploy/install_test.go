@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -264,6 +265,54 @@ func TestInstallRedirect(t *testing.T) {
 			out, err := install(t, "sh", dir, secure.URL, 0, "--prefix", t.TempDir())
 			if want := map[string]string{"curl": "cannot download", "wget": "redirects to http"}[fetcher]; err == nil || !strings.Contains(out, want) || !strings.Contains(out, "/VERSION") {
 				t.Errorf("%v: %s\nwant: %s", err, out, want)
+			}
+		})
+	}
+}
+
+// TestInstallBusybox installs with the wget of busybox, for which install.sh allows redirects
+// from HTTPS to HTTP. The sums keep another archive out.
+func TestInstallBusybox(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "busybox", "curl", "wget")
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// busybox and Go have no version of TLS in common, so HTTP stands for HTTPS.
+	wget := "exec " + busybox + ` wget "$1" "$2" "http:${3#https:}"`
+	files := release(t, releaseVersion, testrelease.Program(releaseVersion))
+	const archive = "/download/" + releaseVersion + "/deskhand-linux-amd64.tar.gz"
+	for name, c := range map[string]struct{ served, curl, want string }{
+		"alone":     {files[archive], "", "is installed"},
+		"other sum": {testrelease.Archive(t, "deskhand-linux-amd64", "evil"), "", "and SHA256SUMS says"},
+		"curl":      {files[archive], "echo curl is used; exit 1", "curl is used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			served := maps.Clone(files)
+			served[archive] = c.served
+			plain := testrelease.Serve(t, served)
+			first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, plain+r.URL.Path, http.StatusFound)
+			}))
+			t.Cleanup(first.Close)
+			dir := tools(t, "x86_64", "curl", "wget")
+			for fetcher, line := range map[string]string{"wget": wget, "curl": c.curl} {
+				if line == "" {
+					continue
+				}
+				script := `#!/bin/sh
+[ "$1" != --help ] || exec ` + busybox + " wget --help\n" + line
+				if err := os.WriteFile(filepath.Join(dir, fetcher), []byte(script), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			prefix := t.TempDir()
+			out, err := install(t, "sh", dir, strings.Replace(first.URL, "http:", "https:", 1), 0, "--prefix", prefix)
+			installed, _ := os.ReadDir(prefix + "/bin")
+			if good := c.want == "is installed"; !strings.Contains(out, c.want) || good != (err == nil) || good != (len(installed) > 0) {
+				t.Errorf("%v, %v: %s\nwant: %s", err, installed, out, c.want)
 			}
 		})
 	}
