@@ -1,0 +1,163 @@
+package docs_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/docs"
+)
+
+// TestLimits compares the limits on the page about security with the code. After a change of one,
+// change the other and this table.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	read := func(text []byte, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(string(text)), " ")
+	}
+	page := read(docs.Files.ReadFile("security.md"))
+	for _, c := range []struct{ file, code, text string }{
+		{"agents/config.go", "DefaultIdleTimeout = 30 * time.Minute", "An agent ends after 30 minutes (`--agent-idle-timeout`)"},
+		{"agents/config.go", "DefaultMaxMessageBytes = 64 << 20", "or it is dropped like one above 64 MiB."},
+		{"agents/inbox.go", "maxLarge = 128 << 20", "Of the messages above 1 MiB of all agents, at most 128 MiB are read or processed"},
+		{"agents/inbox.go", "maxMedium = 64 << 20", "Messages of 64 KiB to 1 MiB of all agents have at most 64 MiB together"},
+		{"agents/inbox.go", "maxLineTime = 30 * time.Second", "The rest of a message must arrive within 30 s"},
+		{"agents/question.go", "MaxOptions = 64", "Of the options of an agent's question the first 64 count"},
+		{"agents/question_table.go", "maxQuestions = 1024", "At most 1024 questions of an agent"},
+		{"agents/question_table.go", "maxAllQuestions = 128 << 20", "The questions of all agents have at most 128 MiB."},
+		{"agents/pending.go", "maxPending = 4096", "At most 4096 requests of clients wait for the answers of an agent."},
+		{"agents/attached_session.go", "maxOffered = 1 << 20", "A session keeps at most 1 MiB each"},
+		{"agents/attached_session.go", "maxTitle = 1 << 10", "A session's title is cut at 1 KiB."},
+		{"agents/choices.go", "maxConfigOptions = 256", "at most 256 options that clients can set"},
+		{"agents/host.go", "maxServerID = 512", "have at most 512 bytes."},
+		{"agents/registry/observe.go", "maxObserved = 1 << 20", "Of an agent's answers at most 1 MiB"},
+		{"agents/registry/run.go", "installTime = time.Hour", "An installation of an agent ends with an error after an hour"},
+		{"agents/universal/state.go", "maxEntry = 8 << 20", "A message of the agent with more than 8 MiB is shown"},
+		{"agents/universal/state.go", "maxText = 1 << 20", "A text continues in a new item after 1 MiB."},
+		{"agents/universal/state.go", "maxTools = 1000", "At most 1000 tool calls, with 16 MiB together"},
+		{"agents/universal/state.go", "maxAsked = 1000", "At most 1000 questions, with 16 MiB together"},
+		{"agents/folders/entries.go", "maxRefused = 100", "a file with more than 100 entries that are not approved"},
+		{"agents/internal/skills/fetch.go", "maxListed = 100_000", "A repository of skills with more than 100,000 files"},
+		{"agents/internal/skills/fetch.go", "maxCheckout = 1 << 30", "or more than 1 GiB of them"},
+		{"agents/internal/skills/skills.go", "maxSkillFiles = 2000", "A skill has at most 2000 files and 64 MiB."},
+		{"agents/computer/server.go", "maxRequest = 8 << 20", "messages of MCP 8 MiB"},
+		{"agents/computer/input.go", "maxActions = 100", "A call of an MCP tool has at most 100 actions"},
+		{"httpapi/internal/acp/connections.go", "mostConnections = 64", "At most 64 connections of the ACP transport"},
+		{"httpapi/internal/acp/connections.go", "greetingTime = 30 * time.Second", "must send `initialize` within 30 s"},
+		{"httpapi/internal/sessions/list.go", "refreshTime = 2 * time.Second", "events of the agents' new messages for at most 2 s"},
+		{"internal/jsonlimit/jsonlimit.go", "MaxDepth = 100", "nested 100 objects and arrays deep"},
+		{"internal/jsonlimit/jsonlimit.go", "MaxBodyValues = 10_000", "It may have 10,000 elements and members"},
+		{"internal/jsonlimit/jsonlimit.go", "MaxValues = 250_000", "or 250,000 in a message to an agent"},
+		{"httpapi/internal/rest/body_memory.go", "bodiesOfAll = 256 << 20", "Request bodies in memory have at most 256 MiB together"},
+		{"httpapi/internal/rest/body_memory.go", "bodiesOfGuests = 64 << 20", "64 MiB of them from guest tokens"},
+		{"httpapi/internal/rest/body_memory.go", "bodiesOfGuest = 40 << 20", "40 MiB from one."},
+		{"httpapi/internal/rest/serving.go", "ReadTime = time.Minute", "The headers of a request and the first 64 KiB of its body must be complete after 60 s."},
+		{"httpapi/internal/rest/serving.go", "Prefetch = 64 << 10", "Bodies of up to 64 KiB do not count"},
+		{"httpapi/internal/rest/serving.go", "HeaderSize = 16 << 10", "The headers of a request have at most 16 KiB."},
+		{"httpapi/internal/rest/websocket.go", "messageTime = time.Minute", "A message must be complete a minute after its beginning."},
+		{"httpapi/internal/rest/websocket.go", "stalledSocket = 5 * time.Minute", "or of a WebSocket within 5 minutes"},
+		{"httpapi/internal/rest/adapter.go", "slowClient = 30 * time.Second", "A client must accept each part of an answer within 30 s"},
+		{"httpapi/internal/rest/places.go", "GuestPlaces = 256", "At most 256 requests with guest tokens"},
+		{"httpapi/internal/rest/places.go", "largePlaces = 2", "two with guest tokens and two others are handled"},
+		{"httpapi/internal/rest/connlimit.go", "DefaultMaxConnections = 4096", "at most 4096. Desktops, agents and recordings have the other half."},
+		{"httpapi/internal/grants/grant.go", "requestPlaces = 32", "32 of one token, are handled at the same time."},
+		{"httpapi/internal/grants/grant.go", "streamPlaces = 64", "64 of them with one token. A further one is answered 503"},
+		{"httpapi/internal/grants/files.go", "eraseRetry = 2 * time.Second", "deskhand tries again every two seconds"},
+		{"httpapi/internal/grants/store.go", "mostTokens = 1000", "At most 1000 tokens exist at the same time."},
+		{"httpapi/internal/grants/store.go", "longestTokenTime = 366 * 24 * time.Hour", "A token is valid for at most 366 days."},
+		{"httpapi/internal/desktops/events.go", "maxEventStreams = 128", "At most 128 event streams of desktops and of `/v1/events` are open with guest tokens"},
+		{"httpapi/internal/desktops/recording_media.go", "maxLiveDownloads = 64", "At most 64 clients with guest tokens follow running recordings"},
+		{"filesystem/fs.go", "c.MaxEntries = cmp.Or(c.MaxEntries, 100_000)", "A page of a directory listing ends after 100,000 entries"},
+		{"filesystem/list.go", "maxListingBytes = 8 << 20", "links in it exceed 8 MiB"},
+		{"filesystem/archiveextract.go", "o.MaxEntries = cmp.Or(o.MaxEntries, 1_000_000)", "has more than 1,000,000 entries, or makes more than 1,000,000 directories"},
+		{"filesystem/archiveextract.go", "o.MaxBytes = cmp.Or(o.MaxBytes, 1<<40)", "has files of more than 1 TiB together"},
+		{"filesystem/archiveextract.go", "o.MaxRatio = cmp.Or(o.MaxRatio, 500)", "more than 64 MiB and more than 500 times the archive's size"},
+		{"filesystem/archivename.go", "maxName = 255", "has directories more than 255 levels deep"},
+		{"filesystem/search.go", "o.MaxFileSize = cmp.Or(o.MaxFileSize, 16<<20)", "A search looks into files of up to 16 MiB"},
+		{"filesystem/search.go", "o.MaxResults = cmp.Or(o.MaxResults, 1000)", "returns up to 1000 matches"},
+		{"filesystem/search.go", "o.Timeout = cmp.Or(o.Timeout, 30*time.Second)", "takes up to 30 s"},
+		{"filesystem/search.go", "o.MaxEntries = cmp.Or(o.MaxEntries, 1_000_000)", "A search examines at most 1,000,000 entries"},
+		{"filesystem/search.go", "o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)", "and reads at most 1 GiB."},
+		{"httpapi/internal/files/search.go", `maximum:"1073741824"`, "raise these limits to 1 GiB, 100,000 and 5 minutes"},
+		{"httpapi/internal/files/search.go", `maximum:"100000"`, "raise these limits to 1 GiB, 100,000 and 5 minutes"},
+		{"httpapi/internal/files/search.go", `maximum:"300000"`, "raise these limits to 1 GiB, 100,000 and 5 minutes"},
+		{"filesystem/watch.go", "o.MaxWatches = cmp.Or(o.MaxWatches, 8192)", "A recursive watch of files has at most 8192 directories"},
+		{"filesystem/watch.go", "o.Queue = cmp.Or(o.Queue, 1024)", "1024 events wait for a slow client"},
+		{"internal/removetree/removetree.go", "maxOpen = 32", "takes at most 32 open files for its levels"},
+		{"cmd/deskhand/metrics.go", "mostScrapers = 16", "The address of `--metrics-listen` has at most 16 connections."},
+		{"filesystem/archiveextract.go", "maxFolderPaths = 64 << 20", "paths of directories of more than 64 MiB together"},
+		{"filesystem/archiveextract.go", "maxExtractedPaths = 1024", "The answer lists the first 1024 paths."},
+		{"filesystem/archivestream.go", "maxWindow = 32 << 20", "A zstd archive may have a window of 32 MiB."},
+		{"filesystem/search.go", "maxPattern = 4096", "A pattern has at most 4096 bytes."},
+		{"filesystem/searchtext.go", "maxLineText = 500", "The text of a line is cut at 500 bytes."},
+		{"desktop/fleet/config.go", "DefaultMaxDesktops = 32", "at most `--max-desktops` desktops, 32 by default"},
+		{"desktop/config.go", "MaxWidth = 16384", "A screen has at most 16384 pixels on each side"},
+		{"desktop/config.go", "maxPixels = 1 << 26", "67,108,864 pixels (8192x8192)"},
+		{"desktop/validate.go", "maxText = 1 << 20", "One call types at most 1 MiB of text"},
+		{"desktop/validate.go", "maxClicks = 100", "clicks at most 100 times"},
+		{"desktop/validate.go", "maxScroll = 1000", "scrolls at most 1000 steps"},
+		{"desktop/validate.go", "maxPath = 10000", "drags along at most 10,000 points"},
+		{"desktop/actors.go", "mostPresent = 32", "`presence` lists the 32 API callers and agents"},
+		{"desktop/keyboard.go", "maxEventText = 4096", "are shown, up to 4096 characters of a text"},
+		{"desktop/typed.go", "typingPause = 2 * time.Second", "A run ends after a pause of two seconds"},
+		{"desktop/typed.go", "typingMost = 10 * time.Second", "or after ten seconds."},
+		{"desktop/control.go", "DefaultControlIdle = time.Minute", "or after a minute without input."},
+		{"desktop/secrets/secrets.go", "MaxSecrets = 256", "At most 256 secrets exist"},
+		{"desktop/secrets/secrets.go", "MaxValue = 64 << 10", "of 1 to 65,536 bytes each"},
+		{"desktop/clipboard.go", "maxViewed = 1 << 20", "The server stops reading after 1 MiB"},
+		{"internal/x11/window_read.go", "maxWindows = 512", "A list of windows has the first 512 windows"},
+		{"desktop/accessibility/query.go", "mostPattern = 1000", "A regular expression for elements or windows has at most 1000 bytes"},
+		{"internal/smallregexp/smallregexp.go", "MaxSize = 2000", "and a size of 2000"},
+		{"internal/x11/quiesce/activity.go", "maxThreads = 128", "if these are at most 128"},
+		{"internal/x11/quiesce/activity.go", "maxInspected = 1024", "at most 1024 threads of all desktops"},
+		{"desktop/accessibility/transport.go", "mostGreeting = 16 << 10", "It reads at most 16 KiB of a program's authentication."},
+		{"desktop/accessibility/snapshot.go", "mostApps = 100", "a direct connection to at most 100 programs"},
+		{"desktop/accessibility/transport.go", "maxMessage = 256 << 10", "of at most 256 KiB, or 2 MiB for a text"},
+		{"desktop/browser/client.go", "maxQueue = 64 << 20", "64 MiB wait for a client"},
+		{"desktop/browser/client.go", "maxQueues = 128 << 20", "128 MiB for all clients of that browser"},
+		{"desktop/browser/conn.go", "maxMessage = 64 << 20", "An answer of the browser above 64 MiB is an error"},
+		{"desktop/browser/conn.go", "maxEvent = 16 << 20", "an event above 16 MiB is dropped"},
+		{"recording/config.go", "c.MaxActive = cmp.Or(c.MaxActive, 8)", "At most 8 recordings of a desktop run at the same time"},
+		{"recording/clip.go", "maxClips = 8", "at most 8 clips are made or being read"},
+		{"recording/clip.go", "maxClipLength = time.Hour", "A clip has at most one hour"},
+		{"recording/thumbnail.go", "maxThumbs = 720", "A recording keeps at most 720 thumbnails"},
+		{"recording/timeline.go", "maxChapters = 255", "at most 255 chapters"},
+		{"recording/timeline/entry.go", "maxTitle = 200", "marker or event has at most 200 characters"},
+		{"recording/timeline/entry.go", "maxText = 4096", "a text 4096 characters"},
+		{"recording/timeline/entry.go", "maxData = 64 << 10", "the data of an event 64 KiB"},
+		{"webrtc/streamer.go", "DefaultMaxViewers = 64", "At most 64 viewers watch a desktop"},
+		{"webrtc/sdp.go", "MaxDescription = 64 << 10", "A viewer's session description has at most 64 KiB"},
+		{"webrtc/sdp.go", "mediaMost = 8", "8 media and 100 addresses"},
+		{"webrtc/sdp.go", "candidateMost = 1 << 10", "A candidate has at most 1 KiB"},
+		{"webrtc/limits.go", "mostStreams = 32", "name more than 32 media streams"},
+		{"webrtc/limits.go", "mostChannels = 8", "opens more than 8 data channels"},
+		{"webrtc/limits.go", "streamBuffer = 32 << 10", "At most 32 KiB of a viewer's data channels wait"},
+		{"webrtc/limits.go", "mostFeedback = 500", "Of a viewer's RTCP packets 500 a second are read"},
+		{"webrtc/limits.go", "mostResent = 500", "at most 500 packets of media a second are sent again"},
+		{"webrtc/rate.go", "mostInReport = 2048", "reports about more than 2,048 packets"},
+		{"webrtc/rate.go", "mostReported = 20_000", "beyond 20,000 packets a second"},
+		{"webrtc/input.go", "textMost = 1 << 20", "wait for the desktop have at most 1 MiB together"},
+		{"webrtc/signaling.go", "sendLimit = 10 * time.Second", "A viewer on a WebSocket that accepts no message for 10 s"},
+		{"webrtc/signaling_events.go", "clipboardPause = 500 * time.Millisecond", "with a pause of half a second between texts"},
+		{"webrtc/internal/network/network.go", "MaxCandidates = 100", "tries at most 200 addresses"},
+		{"webrtc/internal/network/packets.go", "inboxSize = 64", "At most 64 packets of a viewer wait for each address"},
+		{"webrtc/internal/network/packets.go", "mostSenders = 32", "come from more than 32 sources"},
+		{"webrtc/internal/network/packets.go", "dataRate = 16 << 10", "16 KiB a second are read"},
+		{"webrtc/internal/network/packets.go", "dataBurst = 64 << 10", "and 64 KiB at a time"},
+		{"webrtc/internal/network/udp.go", "probeRate = 200", "at most 200 connectivity checks a second"},
+		{"webrtc/internal/network/stun.go", "stunRate = 100", "are answered at most 100 times a second"},
+		{"webrtc/internal/network/tcp.go", "tcpConnections = 16", "has at most 16 connections for it"},
+		{"webrtc/internal/network/relay.go", "leastAllocation = 10 * time.Second", "with a lifetime below 10 s is not used"},
+	} {
+		if !strings.Contains(read(os.ReadFile("../"+c.file)), c.code) {
+			t.Errorf("%s lacks %q, for %q", c.file, c.code, c.text)
+		}
+		if !strings.Contains(page, c.text) {
+			t.Errorf("docs/security.md lacks %q, for %s in %s", c.text, c.code, c.file)
+		}
+	}
+}
