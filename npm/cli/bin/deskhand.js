@@ -17,11 +17,8 @@ const args = process.argv.slice(2);
 // are then the binary's.
 if (process.execve) process.execve(binary, [binary, ...args], process.env);
 
-const child = spawn(binary, args, { stdio: "inherit" });
-child.on("error", (error) => {
-  console.error(`@deskhand/cli: start ${binary}: ${error.message}`);
-  process.exit(1);
-});
+// Before the binary can run: it may be sent a signal as soon as it does. Without a handler,
+// SIGUSR1 starts the debugger of Node.js.
 const relayed = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"];
 for (const signal of relayed) {
   process.on(signal, () => {
@@ -30,6 +27,11 @@ for (const signal of relayed) {
     child.kill(signal);
   });
 }
+const child = spawn(binary, args, { stdio: "inherit" });
+child.on("error", (error) => {
+  console.error(`@deskhand/cli: start ${binary}: ${error.message}`);
+  process.exit(1);
+});
 child.on("exit", (code, signal) => {
   if (!signal) process.exit(code);
   for (const name of relayed) process.removeAllListeners(name);
