@@ -12,7 +12,7 @@ import (
 )
 
 // guides are the pages whose commands TestGuides runs, in this order.
-var guides = []string{"desktops", "recording", "processes-and-files", "live-view", "agents", "http-api"}
+var guides = []string{"desktops", "recording", "processes-and-files", "live-view", "agents", "models", "browser", "computer-use", "http-api"}
 
 var blocks = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 
@@ -20,7 +20,7 @@ var blocks = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 // Numbers may differ, and so may the text in place of "...".
 func TestGuides(t *testing.T) {
 	t.Parallel()
-	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm", "chromium", "curl", "ffmpeg", "ffprobe")
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm", "chromium", "curl", "ffmpeg", "ffprobe", "zenity", "/usr/libexec/at-spi-bus-launcher")
 	base, token := startDemo(t, t.TempDir())
 	for _, name := range guides {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // they use one desktop

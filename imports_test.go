@@ -23,7 +23,7 @@ var importRules = []struct {
 	only  []string // folders that may import it
 	tests bool     // tests anywhere may import it, too
 }{
-	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/bench"}, true},
+	{"os/exec", []string{"internal/supervise", "internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/bench", "internal/benchsettle"}, true},
 	{"log", []string{"internal/x11"}, true},
 	{"C", []string{"desktop/robot"}, false},
 	{"github.com/go-vgo/...", []string{"desktop/robot"}, false},
@@ -41,14 +41,23 @@ var importRules = []struct {
 	{"github.com/creack/...", []string{"process"}, true},
 	{"github.com/jackc/...", []string{"agents/eventlog", "internal/testpostgres"}, true},
 	{"modernc.org/...", []string{"agents/eventlog"}, true},
+	{"github.com/godbus/...", []string{"desktop/accessibility"}, false},
 	{"github.com/modelcontextprotocol/...", []string{"agents/computer", "agents/mockagent"}, true},
 	{"github.com/thesyncim/...", []string{"webrtc"}, true},
-	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/testrelease"}, true},
+	{"go.opentelemetry.io/otel/...", []string{"agents", "agents/computer", "httpapi/...", "internal/otlp"}, true},
+	{"go.opentelemetry.io/otel/sdk/...", []string{"internal/otlp"}, true},
+	{"go.opentelemetry.io/otel/exporters/...", []string{"internal/otlp"}, false},
+	{"go.opentelemetry.io/proto/...", []string{"internal/otlp", "internal/testotlp"}, false},
+	{"google.golang.org/grpc/...", nil, false},
+	{"github.com/go-logr/...", []string{"internal/otlp"}, false},
+	{"testing", []string{"internal/testx11", "internal/testbrowser", "internal/testpostgres", "internal/testspace", "internal/testrelease", "internal/testotlp"}, true},
 
-	{module + "/desktop", []string{"desktop/robot", "desktop/fleet", "webrtc/...", "recording/...", "agents/...", "httpapi/...", "cmd/..."}, true},
+	{module + "/desktop", []string{"desktop/robot", "desktop/accessibility", "desktop/activity", "desktop/batch", "desktop/browser", "desktop/fleet", "webrtc/...", "recording/...", "agents/...", "httpapi/...", "internal/benchsettle", "cmd/..."}, true},
+	{module + "/desktop/secrets", []string{"httpapi/...", "cmd/..."}, true},
 	{module + "/process", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/filesystem", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
 	{module + "/desktop/fleet", []string{"httpapi/...", "cmd/..."}, true},
+	{module + "/desktop/accessibility", []string{"desktop/fleet", "httpapi/...", "agents/...", "cmd/..."}, true},
 	{module + "/webrtc/...", []string{"webrtc/...", "desktop/fleet", "httpapi/...", "cmd/..."}, true},
 	{module + "/recording/...", []string{"recording/...", "desktop/fleet", "httpapi/...", "cmd/..."}, true},
 	{module + "/agents/...", []string{"agents/...", "httpapi/...", "cmd/..."}, true},
@@ -60,35 +69,38 @@ var importRules = []struct {
 	{module + "/internal/testbrowser", nil, true},
 	{module + "/internal/testpostgres", nil, true},
 	{module + "/internal/testrelease", nil, true},
+	{module + "/internal/otlp", []string{"cmd/..."}, true},
+	{module + "/internal/testotlp", nil, true},
 }
 
 // depsForbidden is what must not come along with a package that people embed.
 var depsForbidden = map[string][]string{
 	"desktop": {
-		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...", "github.com/pion/...",
+		"go.opentelemetry.io/...", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem", module + "/webrtc/...",
 		module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
 	},
 	"desktop/fleet": {
-		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...",
+		"go.opentelemetry.io/...", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/fasthttp/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem",
 		module + "/agents/...", module + "/httpapi/...",
 	},
 	"process": {
-		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"go.opentelemetry.io/...", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/internal/x11", module + "/desktop", module + "/filesystem",
 		module + "/webrtc/...", module + "/recording/...", module + "/agents/...", module + "/httpapi/...",
 	},
 	"recording": {
-		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"go.opentelemetry.io/...", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/process", module + "/filesystem",
 		module + "/webrtc/...", module + "/agents/...", module + "/httpapi/...",
 	},
 	"agents": {
-		"github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
+		"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/proto/...", "github.com/gofiber/...", "github.com/danielgtaylor/...", "github.com/valyala/...", "github.com/pion/...",
 		"github.com/chromedp/...", module + "/internal/testx11", module + "/webrtc/...", module + "/recording/...", module + "/httpapi/...",
 	},
-	"httpapi": {"github.com/chromedp/...", module + "/internal/testx11"},
+	"httpapi":      {"go.opentelemetry.io/otel/sdk/...", "go.opentelemetry.io/proto/...", "github.com/chromedp/...", module + "/internal/testx11"},
+	"cmd/deskhand": {"google.golang.org/grpc/..."},
 }
 
 func matches(pattern, name string) bool {
@@ -102,14 +114,15 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
 }
 
-// goFiles calls f with the path of every Go file of the module.
+// goFiles calls f with the path of every Go file of the module, but for the programs in
+// examples, which are as their readers' would be.
 func goFiles(tb testing.TB, f func(file string)) {
 	tb.Helper()
 	err := filepath.WalkDir(".", func(file string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && file != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || e.Name() == "node_modules"):
+		case e.IsDir() && file != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || e.Name() == "node_modules" || file == "examples"):
 			return filepath.SkipDir
 		case !e.IsDir() && strings.HasSuffix(file, ".go"):
 			f(filepath.ToSlash(file))

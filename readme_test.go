@@ -82,7 +82,8 @@ func startDemo(t *testing.T, dir string) (base, token string) {
 		return m[1], m[2]
 	}
 	binary := filepath.Join(dir, "deskhand")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/deskhand")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./cmd/deskhand")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
