@@ -97,7 +97,9 @@ bench-scale: ## many desktops, viewers, sessions and servers, two hours; ARGS='-
 	@.ci/install test
 	REQUIRE_TOOLS=1 $(GO) test -count=1 -timeout 6h -run '^TestScale$$' ./internal/benchscale -args -scale $(ARGS)
 
-lint: ## golangci-lint, the installed one or a pinned one through go run, and actionlint
+lint: ## golangci-lint, the installed one or a pinned one through go run, actionlint, and go vet for two more architectures
+	GOARCH=arm CGO_ENABLED=0 $(GO) vet ./cmd/deskhand
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./cmd/deskhand
 	$(GO) run $(ACTIONLINT)
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else $(GO) run $(GOLANGCI) run ./...; fi
 

@@ -71,7 +71,7 @@ func start(t *testing.T, cfg desktop.Config) *desktop.Desktop {
 // until polls for a state without an event.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -79,7 +79,7 @@ func until(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // await reads events until one satisfies ok.
 func await(t *testing.T, sub *desktop.Subscription, what string, ok func(desktop.Event) bool) desktop.Event {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	for {
 		select {
@@ -99,7 +99,7 @@ func await(t *testing.T, sub *desktop.Subscription, what string, ok func(desktop
 				return e
 			}
 		case <-deadline.C:
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

@@ -30,9 +30,9 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 func allCalls(d *desktop.Desktop) map[string]func(context.Context) error {
 	at := desktop.Point{X: 300, Y: 200}
 	var presses atomic.Int64
-	place := func() desktop.Point { // another one for each press: a press at the place of the one before waits
-		return desktop.Point{X: 100 + 20*int(presses.Add(1)%30), Y: 200}
-	}
+	// Another place for each press, as a press at the place of the one before waits, and all in
+	// the terminal, as a press beside it takes its focus.
+	place := func() desktop.Point { return desktop.Point{X: 200 + 20*int(presses.Add(1)%20), Y: 200} }
 	return map[string]func(context.Context) error{
 		"screenshot":       func(ctx context.Context) error { _, err := d.Screenshot(ctx, desktop.ScreenshotOptions{}); return err },
 		"settle":           func(ctx context.Context) error { _, err := d.Settle(ctx, 0, 0); return err },

@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds each wait of a test.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // startDesktop runs a desktop until the test ends.
 func startDesktop(t *testing.T, cfg desktop.Config) *desktop.Desktop {
