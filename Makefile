@@ -36,7 +36,6 @@ release: ## build dist: archives, .deb, .rpm, SBOM and sums for three architectu
 
 test: ## install what is missing and run everything that must pass
 	@.ci/install test
-	@[ "$$(id -u)" != 0 ] || .ci/install image || echo 'the image will not be built'
 	@GO='$(GO)' .ci/test
 
 test-release: ## the whole release, built twice, and its packages installed in a fresh Debian

@@ -13,14 +13,12 @@
 //
 // # With an engine
 //
-// TestImage builds the image and runs containers of it. It uses the Docker engine
+// TestImage, which make test-image runs, builds all targets of the Dockerfile, runs containers
+// of them with several users, limits, volumes and agents, and prints a table. It uses the Docker engine
 // that runs. Without one, root starts one from Debian's packages docker.io and
 // iptables: first in the network of this machine, to build, then in a network of
 // its own, to run containers, so that neither a bridge nor a rule of it stays. The
 // images that the Dockerfile builds on are made with debootstrap and from npm,
 // since no registry may be reachable. The test is skipped where none of that can
 // be done.
-//
-//	make test          the default image: its desktop, a recording, the live view
-//	make test-image    all targets, users, limits, volumes, agents; prints a table
 package containertest

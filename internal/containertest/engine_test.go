@@ -234,7 +234,7 @@ const (
 // npm. It returns the arguments of a build that name them; the error says what
 // this machine does not allow. An engine that was not started by this test gets them
 // from its registry.
-func (e *engine) baseImages(t *testing.T, compiler bool) ([]string, error) {
+func (e *engine) baseImages(t *testing.T) ([]string, error) {
 	t.Helper()
 	if !e.own {
 		return nil, nil
@@ -269,9 +269,6 @@ func (e *engine) baseImages(t *testing.T, compiler bool) ([]string, error) {
 	e.layered(t, "deskhand-test/node", filepath.Join(modules, "node_modules"), "FROM deskhand-test/debian\n"+
 		"COPY "+node+"/bin/node /usr/local/bin/node\nCOPY npm /usr/local/lib/node_modules/npm\n")
 	args = append(args, "--build-arg", "NODE_IMAGE=deskhand-test/node")
-	if !compiler {
-		return args, nil
-	}
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	allVariable   = "DESKHAND_IMAGES"     // set by make test-image: all targets, all rows
+	allVariable   = "DESKHAND_IMAGES"     // set by make test-image
 	dirVariable   = "DESKHAND_TEST_DIR"   // what the engine keeps; empty: it is not the test's own
 	tableVariable = "DESKHAND_TEST_TABLE" // the file with the rows
 	atVariable    = "DESKHAND_TEST_AT"    // host:port, for the client
@@ -41,9 +41,8 @@ const (
 	freshPrograms = 20
 )
 
-// TestImage builds the image and uses it. Without DESKHAND_IMAGES that is the
-// default image with a binary of this machine, its desktop, a recording and the
-// live view.
+// TestImage builds all targets of the Dockerfile and uses them. It takes half an hour:
+// make test-image sets DESKHAND_IMAGES.
 func TestImage(t *testing.T) {
 	switch os.Getenv(stageVariable) {
 	case "engine":
@@ -53,11 +52,13 @@ func TestImage(t *testing.T) {
 		runImageClient(t)
 		return
 	}
+	if os.Getenv(allVariable) == "" {
+		t.Skip("make test-image runs it")
+	}
 	client, err := findClient()
 	if err != nil {
 		t.Skipf("no image can be built here: %v", err)
 	}
-	all := os.Getenv(allVariable) != ""
 	table := filepath.Join(t.TempDir(), "table")
 	t.Setenv(tableVariable, table)
 	defer func() {
@@ -70,7 +71,7 @@ func TestImage(t *testing.T) {
 				_, _ = e.try("rmi", imagePrefix+name) // some of them are not built
 			}
 		}()
-		buildImages(t, e, all)
+		buildImages(t, e)
 		if !t.Failed() {
 			again(t, "engine", nil)
 		}
@@ -96,7 +97,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Skipf("no image can be built here: %v", err)
 	}
-	buildImages(t, e, all)
+	buildImages(t, e)
 	stop()
 	if !t.Failed() {
 		// To run containers, it has networks that end with it.
@@ -140,36 +141,21 @@ func row(t *testing.T, name string, f func(t *testing.T) string) {
 	}
 }
 
-// buildImages builds what is used later. Without all, it skips the test on a machine
-// that does not allow it.
-func buildImages(t *testing.T, e *engine, all bool) {
+// buildImages builds what is used later.
+func buildImages(t *testing.T, e *engine) {
 	t.Helper()
 	var args []string
-	var refused error
 	row(t, "base images, by debootstrap and npm", func(t *testing.T) string {
-		switch args, refused = e.baseImages(t, all); {
-		case refused != nil && all:
-			t.Fatal(refused)
-		case refused != nil:
-			t.Skip(refused)
+		var err error
+		if args, err = e.baseImages(t); err != nil {
+			t.Fatal(err)
 		}
 		return ""
 	})
-	if refused != nil && !all {
-		t.Skipf("no image can be built here: %v", refused)
-	}
 	if t.Failed() {
 		return
 	}
 	args = append(args, "--build-arg", "VERSION=v0.0.0-test")
-	if !all {
-		row(t, "build desktop, with a binary of this machine", func(t *testing.T) string {
-			e.imported(t, imagePrefix+"binaries", compiled(t))
-			e.build(t, append(args, "-t", imagePrefix+"desktop", "--build-arg", "BINARIES="+imagePrefix+"binaries")...)
-			return ""
-		})
-		return
-	}
 	// Containers run where no registry is reached.
 	if _, err := sdktest.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -241,40 +227,6 @@ func judge(t *testing.T, busy float64, took, most time.Duration) string {
 		t.Error(text)
 	}
 	return text
-}
-
-// compiled makes a directory with what the Dockerfile's compiler makes.
-func compiled(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	bin, docs := filepath.Join(dir, "out/root/usr/local/bin"), filepath.Join(dir, "out/root/usr/local/share/doc/deskhand")
-	for _, d := range []string{bin, docs} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, pkg := range map[string]string{
-		filepath.Join(bin, "deskhand"):                                  "cmd/deskhand",
-		filepath.Join(dir, "out/root/usr/local/libexec/deskhand-entry"): "internal/entry",
-		filepath.Join(dir, "out/sbom"):                                  "internal/sbom",
-	} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", name, "../../"+pkg)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+runtime.GOARCH)
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v: %s", pkg, err, out)
-		}
-	}
-	lock, err := os.ReadFile("../../httpapi/libs.lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "out/libs.lock"), lock, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("deskhand", filepath.Join(bin, "sandbox-agent")); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // box is a container of an image.
