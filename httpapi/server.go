@@ -180,10 +180,12 @@ func (s *Server) OpenRecordings(ctx context.Context) error {
 func (s *Server) OpenMedia() error { return s.fleet.OpenNetwork() }
 
 // Drain prepares the end of the server. GET /readyz answers 503. New sessions, prompts and
-// desktops are refused with 503, and other requests are answered. Drain waits until agents have
-// ended their turns, and returns the error of ctx if that ends first. Close ends recordings.
+// desktops are refused with 503, and other requests are answered; each answer closes its
+// connection. Drain waits until agents have ended their turns, and returns the error of ctx if
+// that ends first. Close ends recordings.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
+	s.rest.CloseConnections()
 	host := s.agents.Started()
 	if host == nil {
 		return nil

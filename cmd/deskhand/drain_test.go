@@ -51,9 +51,13 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}
 	}
-	status, _ := s.call(t, "/livez", "")
-	if status != http.StatusOK {
-		t.Errorf("/livez: %d", status)
+	live, err := http.Get(s.base + "/livez")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = live.Body.Close()
+	if live.StatusCode != http.StatusOK || !live.Close {
+		t.Errorf("/livez: %d, closes its connection: %v", live.StatusCode, live.Close)
 	}
 	id := list.Events[len(list.Events)-1].Data.ID
 	if status, answer := s.call(t, "/v1/sessions/one/permissions/"+id+"/reply", `{"reply":"once"}`); status >= 300 {

@@ -101,6 +101,7 @@ type API struct {
 	Answers *bodyMemory
 	Guests  chan struct{}  // has an element for each request in GuestPlaces
 	closing chan struct{}  // closed when Close begins
+	leaving atomic.Bool    // set by CloseConnections
 	Serving sync.WaitGroup // calls of Serve, and what Handler started
 
 	mu       sync.Mutex // guards the fields below, and serving's Add against Close's Wait
@@ -139,6 +140,10 @@ func New(cfg Config) (*API, error) {
 	a.Huma.UseMiddleware(access{a}.authenticate, a.awaitPlace, a.checkQuery)
 	return a, nil
 }
+
+// CloseConnections makes each answer from now on close its connection. Clients then open the
+// next one where a server takes it, and do not use one that ends with this server.
+func (a *API) CloseConnections() { a.leaving.Store(true) }
 
 // Finish completes the document. The API answers requests from then on.
 func (a *API) Finish() {

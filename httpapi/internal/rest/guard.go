@@ -67,6 +67,9 @@ func (a access) enter(c *fiber.Ctx) (err error) {
 		a.observe(c, begun)
 		a.endSpan(c)
 	}()
+	if a.leaving.Load() && !c.Context().Request.Header.ConnectionUpgrade() {
+		c.Context().SetConnectionClose()
+	}
 	if why := badFraming(c); why != "" {
 		c.Context().SetConnectionClose()
 		return a.answerError(c, InvalidRequest.Problem("invalid request: "+why))
