@@ -38,6 +38,7 @@ bind . <Map> {tell ""}
 	if err != nil {
 		t.Fatal(err)
 	}
+	until(t, "the board is there", func() bool { _, err := os.Stat(path); return err == nil })
 	return path, desktop.Point{X: w.Bounds.X + 100, Y: w.Bounds.Y + 100}
 }
 

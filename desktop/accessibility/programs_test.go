@@ -15,7 +15,7 @@ import (
 )
 
 // slowly is how long a condition may take while a large program starts.
-const slowly = time.Minute
+const slowly = 2 * time.Minute
 
 // startPrepared runs a desktop whose programs offer their elements.
 func startPrepared(t testing.TB) (*desktop.Desktop, *accessibility.Tree) {

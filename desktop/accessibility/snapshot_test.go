@@ -12,7 +12,6 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/accessibility"
-	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // TestOutline reads a GTK 3 dialog.
@@ -116,7 +115,7 @@ func TestHideFieldText(t *testing.T) {
 			d, tree := start(t, desktop.Config{})
 			wanted := 1
 			if app != "zenity" {
-				testx11.Require(t, app)
+				application(t, app)
 				file := filepath.Join(t.TempDir(), "page.html")
 				if err := os.WriteFile(file, []byte(fields), 0o644); err != nil { //nolint:gosec // of the test
 					t.Fatal(err)
