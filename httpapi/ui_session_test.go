@@ -140,8 +140,9 @@ func TestPageMatches(t *testing.T) {
 	v.holds(same, width)
 	resize(t, v, 800, 600)
 	v.holds(same, 800)
-	// Pixel by pixel, a larger desktop can be scrolled.
+	// The desktop gets its size back, and pixel by pixel a larger one can be scrolled.
 	v.click(`[value="full"]`)
+	v.holds(`document.querySelector("video").videoWidth === 640 && document.querySelector("video").videoHeight === 480`)
 	s.post(t, mainPath+"/resize", `{"width":1300,"height":900}`).want(t, 200)
 	v.holds(`document.querySelector("#stage").scrollWidth === 1300 && document.querySelector("#frame").offsetWidth === 1300`)
 	testbrowser.Evaluate[bool](v.ctx, t, `document.querySelector("[popover]:popover-open").hidePopover(); document.querySelector("#stage").scrollTo(400, 200); true`)
@@ -328,16 +329,57 @@ func TestPageLayout(t *testing.T) {
 		}
 		testContrast(t, v, scheme)
 	}
+	// The system is in dark mode now. The user's choice counts more, and lasts.
+	const ground = `getComputedStyle(document.body).backgroundColor === %q`
+	v.click(`[popovertarget="view-panel"]`)
+	v.click(`[name="theme"][value="light"]`)
+	v.holds(ground, "rgb(247, 248, 250)")
+	testContrast(t, v, "light by choice")
+	testbrowser.Do(v.ctx, t, chromedp.Reload())
+	v.is("live")
+	v.holds(ground, "rgb(247, 248, 250)")
+	v.click(`[popovertarget="view-panel"]`)
+	v.click(`[name="theme"][value="system"]`)
+	v.holds(ground, "rgb(14, 17, 22)")
+	testForcedColors(t, v)
+}
+
+// testForcedColors looks at the page in the colors of the system, without its own backgrounds.
+func testForcedColors(t *testing.T, v *viewer) {
+	t.Helper()
+	p := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}}}
+	if _, err := chromedp.Call(v.ctx, emulation.SetEmulatedMedia, p); err != nil {
+		t.Fatal(err)
+	}
+	v.click("#control")
+	v.shows("#control", "You · in control")
+	v.click("#control-pause")
+	v.holds(`document.querySelector("#control-pause").ariaChecked === "true"`)
+	wrong := testbrowser.Evaluate[string](v.ctx, t, `(() => {
+		const wrong = [];
+		for (const e of document.querySelectorAll("button")) {
+			if (!e.offsetParent) continue;
+			const { borderTopWidth, borderTopColor, backgroundColor } = getComputedStyle(e);
+			if (borderTopWidth === "0px" || borderTopColor === backgroundColor) wrong.push("no border: " + (e.id || e.outerHTML.slice(0, 60)));
+		}
+		if (getComputedStyle(document.querySelector("#control-pause")).outlineStyle !== "solid") wrong.push("the switch does not show that it is on");
+		return JSON.stringify(wrong);
+	})()`)
+	if wrong != "[]" {
+		t.Errorf("forced colors: %s", wrong)
+	}
+	v.saveScreenshot("forced-colors")
 }
 
 // testContrast computes the contrast of texts (WCAG 2.2, 1.4.3).
 func testContrast(t *testing.T, v *viewer, scheme string) {
 	t.Helper()
 	low := testbrowser.Evaluate[string](v.ctx, t, `(() => {
-		const root = getComputedStyle(document.documentElement);
+		const probe = document.body.appendChild(document.createElement("i"));
 		const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 		const light = (name) => {
-			paint.fillStyle = root.getPropertyValue(name);
+			probe.style.color = "var(" + name + ")";
+			paint.fillStyle = getComputedStyle(probe).color;
 			paint.fillRect(0, 0, 1, 1);
 			const [r, g, b] = [...paint.getImageData(0, 0, 1, 1).data].map((c) => (c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
 			return 0.2126 * r + 0.7152 * g + 0.0722 * b;
@@ -348,6 +390,7 @@ func testContrast(t *testing.T, v *viewer, scheme string) {
 			const ratio = (a + 0.05) / (b + 0.05);
 			if (ratio < 4.5) low.push(ink + " on " + ground + ": " + ratio.toFixed(1));
 		}
+		probe.remove();
 		return JSON.stringify(low);
 	})()`)
 	if low != "[]" {

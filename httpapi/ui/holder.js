@@ -31,6 +31,7 @@ export class Holder {
       this.#close();
     });
     $("control-alone").addEventListener("change", ({ target }) => control.take({ exclusive: target.checked }));
+    $("control-pause").addEventListener("click", () => control.take({ exclusive: !control.exclusive }));
     this.#changed();
   }
 
@@ -62,6 +63,8 @@ export class Holder {
     show($("control-is"), inControl);
     setText($("control-is"), mine && host.taken ? " · in control, agents paused" : " · in control");
     show($("control-over"), allowed && host !== null && !mine);
+    show($("control-pause"), mine);
+    $("control-pause").setAttribute("aria-checked", String(this.#control.exclusive));
     setText($("control-more"), host?.taken && !mine ? ", others are paused" : "");
     $("control").dataset.mine = String(mine);
     $("control").dataset.kind = host?.kind ?? "";

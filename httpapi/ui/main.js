@@ -16,6 +16,7 @@ import { Recordings } from "./recordings.js";
 import { Session } from "./session.js";
 import { Router } from "./shell/router.js";
 import { Sound } from "./sound.js";
+import { theme } from "./theme.js";
 import { View } from "./view.js";
 import { Waiting } from "./waiting.js";
 
@@ -106,6 +107,10 @@ for (const choice of document.querySelectorAll('[name="view"]')) {
     view.setMode(choice.value);
     if (choice.value === "match") control.act(() => {}); // it takes control
   });
+}
+for (const choice of document.querySelectorAll('[name="theme"]')) {
+  choice.checked = choice.value === theme.choice;
+  choice.addEventListener("change", () => theme.choose(choice.value));
 }
 show($("full"), view.canFillScreen);
 once($("full"), () => view.toggleFullScreen().catch(trouble));

@@ -18,6 +18,7 @@ export class View extends EventTarget {
   #size = { width: 0, height: 0 };
   #timer = 0;
   #zoom = 1; // by the fingers
+  #former = null; // the size of the desktop before this page resized it
   scale = 1;
   /** Whether this viewer may resize the desktop. */
   mayResize = () => false;
@@ -39,7 +40,24 @@ export class View extends EventTarget {
     this.#zoom = 1;
     localStorage.setItem(storage, mode);
     this.layout();
-    this.match();
+    if (mode === "match") this.match();
+    else this.#restore();
+  }
+
+  // What this page has resized gets its size back.
+  #restore() {
+    clearTimeout(this.#timer);
+    const size = this.#former;
+    this.#former = null;
+    if (size && this.mayResize()) this.#resize(size);
+  }
+
+  async #resize(size) {
+    try {
+      await post("/resize", size);
+    } catch (error) {
+      this.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+    }
   }
 
   /** setSize sets the picture's size. */
@@ -77,15 +95,12 @@ export class View extends EventTarget {
   match() {
     clearTimeout(this.#timer);
     if (this.mode !== "match") return;
-    this.#timer = setTimeout(async () => {
+    this.#timer = setTimeout(() => {
       const room = this.room();
       const same = room.width === this.#size.width && room.height === this.#size.height;
       if (same || this.mode !== "match" || !this.mayResize()) return;
-      try {
-        await post("/resize", room);
-      } catch (error) {
-        this.dispatchEvent(new CustomEvent("trouble", { detail: error }));
-      }
+      this.#former ??= this.#size;
+      this.#resize(room);
     }, quiet);
   }
 

@@ -1,5 +1,6 @@
 // A terminal's screen, drawn by xterm.js.
 
+import { theme } from "../theme.js";
 import { adaptStyles } from "./policy.js";
 
 const scrollback = 5000; // lines
@@ -15,8 +16,7 @@ const dark = {
   black: "#303a46", red: "#ff7a7a", green: "#4cc38a", yellow: "#f5b83d", blue: "#5cc8ff", magenta: "#c9a2ff", cyan: "#56d4dd", white: "#c5ccd4",
   brightBlack: "#708091", brightRed: "#ff9c9c", brightGreen: "#7ad9a9", brightYellow: "#ffd479", brightBlue: "#8fd9ff", brightMagenta: "#dcc4ff", brightCyan: "#8be6ec", brightWhite: "#ffffff",
 };
-const darkScheme = matchMedia("(prefers-color-scheme: dark)");
-const theme = () => (darkScheme.matches ? dark : light);
+const colors = () => (theme.dark ? dark : light);
 
 /** load returns the class XtermScreen. It fails if the server was built without xterm.js. */
 export async function load() {
@@ -35,12 +35,12 @@ export async function load() {
   return class XtermScreen {
     #term;
     #fit = new FitAddon();
-    #recolor = () => { this.#term.options.theme = theme(); };
+    #recolor = () => { this.#term.options.theme = colors(); };
     #restoring = 0; // writes of earlier output
 
     constructor({ root, send, resized, leave, paste }) {
       const term = this.#term = new Terminal({
-        scrollback, theme: theme(), minimumContrastRatio: 4.5, cursorBlink: false,
+        scrollback, theme: colors(), minimumContrastRatio: 4.5, cursorBlink: false,
         fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace", fontSize: 13, lineHeight: 1.2,
       });
       term.loadAddon(this.#fit);
@@ -57,7 +57,7 @@ export async function load() {
         event.stopPropagation();
         paste(text);
       }, true);
-      darkScheme.addEventListener("change", this.#recolor);
+      theme.addEventListener("change", this.#recolor);
     }
 
     get size() { return { cols: this.#term.cols, rows: this.#term.rows }; }
@@ -109,7 +109,7 @@ export async function load() {
     }
 
     destroy() {
-      darkScheme.removeEventListener("change", this.#recolor);
+      theme.removeEventListener("change", this.#recolor);
       this.#term.dispose();
     }
   };
