@@ -81,7 +81,7 @@ func TestPageReplays(t *testing.T) {
 		t.Helper()
 		v.holds(`[...document.querySelectorAll('.replay .lane[data-lane=%s] [role=option]')].some((e) => e.getAttribute("aria-label").includes(%q))`, name, text)
 	}
-	lane("agent", "Agent, 0:0")
+	lane("agent", "Agent, 0:")
 	lane("people", "Ann: ")
 	lane("permissions", "mock: Asks for permission: `rm -rf build`")
 	lane("errors", "The form was refused")
