@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -257,6 +258,9 @@ func (in *installation) fetch(ctx context.Context, dir string, plan []npmPackage
 	if err != nil {
 		return nil, err
 	}
+	if err := admit(staging); err != nil {
+		return nil, err
+	}
 	if err := in.verify(ctx, m); err != nil {
 		return nil, err
 	}
@@ -289,11 +293,35 @@ func (in *installation) stage(dir string) (string, error) {
 			}
 		}
 	}
-	staging, err := os.MkdirTemp(dir, stagingPrefix)
+	return os.MkdirTemp(dir, stagingPrefix)
+}
+
+// admit opens a folder of packages, which only this user may enter so far, to the user of the
+// agents. First it takes from all files what a package may not give them: the bits that make a
+// program run as the files' owner, and other users' right to write.
+func admit(staging string) error {
+	root, err := os.OpenRoot(staging)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return staging, os.Chmod(staging, 0o755) // agents may run as another user
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if allowed := info.Mode().Perm() &^ 0o022; info.Mode()&^fs.ModeDir != allowed {
+			return root.Chmod(name, allowed)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return os.Chmod(staging, 0o755)
 }
 
 // publish makes a finished install the current one.

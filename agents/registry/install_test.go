@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +81,11 @@ func install(t testing.TB, r *Registry, id string, o InstallOptions) Installed {
 
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	npm, env := serveNPM(t, codexPackages(t)...)
+	packages := codexPackages(t)
+	for i := range packages {
+		packages[i].mode = 0o6777 // as a package has them that wants programs to run as root
+	}
+	npm, env := serveNPM(t, packages...)
 	r := newRegistry(t, Config{Env: env})
 	process, native := pinned(t, "codex", KindProcess), pinned(t, "codex", KindNative)
 	if _, err := r.Command("codex"); !errors.Is(err, ErrNotInstalled) {
@@ -102,6 +107,18 @@ func TestInstall(t *testing.T) {
 	checkProgress(t, reports)
 	if _, err := os.Stat(filepath.Join(dir, "node_modules/@agentclientprotocol/codex-acp/script-was-run")); err == nil {
 		t.Error("a script of a package was run")
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		if info, err := e.Info(); err != nil || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|0o022) != 0 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 	wantFiles := []string{
 		"codex-" + native + ".tgz", "codex-acp-" + process + ".tgz", "codex-here-1.0.0.tgz", "helper-1.2.3.tgz",

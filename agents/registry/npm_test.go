@@ -3,6 +3,7 @@ package registry
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha512"
 	"encoding/base64"
@@ -29,6 +30,7 @@ type fakePackage struct {
 	dependencies  map[string]string
 	optional      map[string]string
 	more          map[string]any // members of package.json
+	mode          int64          // of the files; 0: 0755
 }
 
 func (p fakePackage) manifest() map[string]any {
@@ -58,7 +60,7 @@ func (p fakePackage) tarball(t testing.TB) []byte {
 	}
 	files["package.json"] = string(text)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := w.WriteHeader(&tar.Header{Name: "package/" + name, Mode: 0o755, Size: int64(len(files[name]))}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: "package/" + name, Mode: cmp.Or(p.mode, 0o755), Size: int64(len(files[name]))}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.Write([]byte(files[name])); err != nil {
