@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,7 +31,8 @@ const (
 var errInUse = errors.New("is in use by another desktop")
 
 // scratchBase returns the folder of this user's temporary directories of a mode.
-// Other users can write to its parent, so the owner of the folder is checked.
+// Other users can write to its parent, so the owner of the folder is checked. Root moves
+// another user's folder of that name away: that user could stop all desktops with it.
 func scratchBase(mode fs.FileMode) (string, error) {
 	base := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
 	if mode == openMode {
@@ -42,6 +44,15 @@ func scratchBase(mode fs.FileMode) (string, error) {
 	info, err := os.Lstat(base)
 	if err != nil {
 		return "", fmt.Errorf("temporary directory: %w", err)
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 && os.Geteuid() == 0 {
+		if err := os.Rename(base, base+"-foreign-"+rand.Text()); err != nil {
+			return "", fmt.Errorf("temporary directory: %w", err)
+		}
+		if err := makeMode(base, mode); err != nil {
+			return "", fmt.Errorf("temporary directory: %w", err)
+		}
+		return base, nil
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || info.Mode().Perm() != mode || int(owner.Uid) != os.Geteuid() {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,28 @@ func TestScratch(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestScratchOfAnotherUser: a folder that another user made first does not stop root's desktops.
+func TestScratchOfAnotherUser(t *testing.T) { //nolint:paralleltest // it sets a variable
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's folder")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	base, err := scratchBase(openMode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(base, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := scratchBase(openMode); err != nil || again != base {
+		t.Fatalf("%s, %v", again, err)
+	}
+	info, err := os.Stat(base)
+	if err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("%v, %v, want root's own folder", info, err)
+	}
 }
 
 // TestSweepOfScratchWithMount keeps files that a program of a killed desktop mounts in the
