@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -81,6 +82,17 @@ func TestTokenRoots(t *testing.T) {
 		}
 	}
 	refused()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watches []<-chan sse
+	for range 32 {
+		watches = append(watches, s.follow(ctx, t, "/v1/fs/watch?path="+root, bearer(value)))
+	}
+	do("GET", "/v1/fs/watch?path="+root, "").problem(t, 503, "stream_error")
+	cancel()
+	for _, w := range watches {
+		for range w {
+		}
+	}
 	_, none := s.token(t, `{"scope":"supervise"}`)
 	if p := s.do(t, call{path: "/v1/fs/entries", header: bearer(none)}).problem(t, 403, "permission_denied"); !strings.Contains(p["detail"].(string), "roots") {
 		t.Errorf("without roots: %v", p)

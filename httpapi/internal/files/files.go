@@ -149,11 +149,12 @@ func parseMode(given string) (os.FileMode, error) {
 type area struct {
 	rest.Group
 	*Reach
+	watches chan struct{} // has an element for each watch that enterWatch counts
 }
 
 // Register adds the routes of files.
 func Register(api *rest.API, reach *Reach) {
-	a := &area{rest.Group{API: api, Problem: Problem}, reach}
+	a := &area{rest.Group{API: api, Problem: Problem}, reach, make(chan struct{}, maxWatches)}
 
 	r := rest.Route{Tag: "Files", Scope: grants.ScopeSupervise, Errors: []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}}
 	a.registerEntries(r)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/gofiber/fiber/v2"
+
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
@@ -39,8 +41,13 @@ func (a *area) watchFiles(ctx context.Context, in *watchFilesInput) (*rest.Event
 	if err != nil {
 		return nil, err
 	}
+	leave, err := a.enterWatch(rest.RequestIn(ctx))
+	if err != nil {
+		return nil, err
+	}
 	watch, err := files.Watch(in.Path, filesystem.WatchOptions{Recursive: in.Recursive})
 	if err != nil {
+		leave()
 		return nil, err
 	}
 	return rest.AnswerFeed(a.API, rest.Feed[fileEvent]{
@@ -58,7 +65,7 @@ func (a *area) watchFiles(ctx context.Context, in *watchFilesInput) (*rest.Event
 			}
 			return w.WriteJSON(string(e.Type), 0, FileEvent{e.Type, pathOf(e.Path), e.Directory, e.Dropped, rest.JSONPath(e.Reason)})
 		},
-		Close: func() { _ = watch.Close() },
+		Close: func() { _ = watch.Close(); leave() },
 	}), nil
 }
 
@@ -66,4 +73,21 @@ func (a *area) watchFiles(ctx context.Context, in *watchFilesInput) (*rest.Event
 type fileEvent struct {
 	filesystem.Event
 	failed error
+}
+
+// maxWatches is how many watches may be open with tokens of a scope other than admin. Each takes
+// one of the inotify instances of the server's user, which are 128 by default.
+const maxWatches = 32
+
+// enterWatch counts a watch until leave is called.
+func (a *area) enterWatch(r *rest.Request) (leave func(), err error) {
+	if !r.Limited() {
+		return func() {}, nil
+	}
+	select {
+	case a.watches <- struct{}{}:
+		return func() { <-a.watches }, nil
+	default:
+		return nil, rest.Unavailable.Problem("too many watches of files are open; end one, or try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+	}
 }
