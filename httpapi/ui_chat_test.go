@@ -185,6 +185,43 @@ func (v *viewer) says(text string) {
 	v.press(enter)
 }
 
+// TestPageCards looks at the cards of requests that want to mislead: invisible characters and
+// nested arguments are shown, and the second click of a double click answers nothing.
+func TestPageCards(t *testing.T) {
+	t.Parallel()
+	s := serve(t, withMock(t))
+	v := s.conversation(t, "cards")
+	got := testbrowser.Await[map[string]any](v.ctx, t, `(async () => {
+		const { Permissions } = await import("./chat/permission.js");
+		const box = document.body.appendChild(document.createElement("div"));
+		box.className = "questions chat";
+		const answered = [];
+		const cards = new Permissions({ box, alarm: document.createElement("p"), folder: () => "/", answer: async ({ title }) => { answered.push(title); } });
+		const asks = (title, input) => ({ title, input, diffs: [], options: [{ name: "Allow", kind: "allow_once" }] });
+		const more = Object.fromEntries([...Array(12).keys()].map((i) => ["a" + i, i]));
+		const all = new Map([["1", asks("first", { command: "echo \u202e}ko", cmd: "hidden", opts: { deep: ["rm -rf /"] }, ...more })], ["2", asks("second", {})]]);
+		cards.show(all, "Mock");
+		const text = box.innerText;
+		all.delete("2");
+		cards.show(all, "Mock");
+		const button = box.querySelector("button");
+		const held = getComputedStyle(button).pointerEvents;
+		await new Promise((done) => setTimeout(done, 700));
+		const free = getComputedStyle(button).pointerEvents;
+		box.remove();
+		return { text, held, free };
+	})()`)
+	text := got["text"].(string)
+	for _, want := range []string{`echo \u{202e}}ko`, "hidden", "rm -rf /", "a11"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the card has no %q:\n%s", want, text)
+		}
+	}
+	if got["held"] != "none" || got["free"] != "auto" {
+		t.Errorf("a card that moved takes clicks: %v, later: %v", got["held"], got["free"])
+	}
+}
+
 // TestPagePermissions: the agent's questions are shown with its own options, and answered by
 // a click or a digit. A turn can be stopped.
 func TestPagePermissions(t *testing.T) {

@@ -5,6 +5,23 @@ import { inOneLine } from "../errors.js";
 import { MarkdownText } from "./markdown.js";
 import { commandOf, difference } from "./tools.js";
 
+const settling = 500; // milliseconds in which a card that has moved takes no clicks
+const mostArgument = 20_000; // characters
+
+// A card that appears or moves under the pointer gets no click that was meant for another.
+function hold(element) {
+  element.classList.add("moved");
+  setTimeout(() => element.classList.remove("moved"), settling);
+}
+
+// verbatim shows characters that are invisible, or change the order of others, as their codes.
+const verbatim = (text) => text.replace(/[\p{Cf}\p{Zl}\p{Zp}]|(?![\n\t])\p{Cc}/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
+function argument(value) {
+  const text = verbatim(typeof value === "object" ? JSON.stringify(value, null, 1) : String(value));
+  return text.length > mostArgument ? `${text.slice(0, mostArgument)}… (${text.length - mostArgument} more characters)` : text;
+}
+
 /**
  * Permissions shows a card for each open question in box. answer(asked, option) answers it.
  * No button is the default: neither Enter nor Space answers before a button has the focus.
@@ -26,6 +43,7 @@ export class Permissions {
       if (asked.has(id)) continue;
       const had = card.contains(document.activeElement);
       card.remove();
+      hold(this.#box);
       this.#cards.delete(id);
       if (had) this.#box.dispatchEvent(new Event("answered"));
     }
@@ -34,6 +52,7 @@ export class Permissions {
       const card = this.#card(question, name);
       this.#cards.set(id, card);
       this.#box.append(card);
+      hold(card);
       this.#alarm.textContent = `${name} asks: ${question.title.replaceAll("`", "")}`;
     }
     this.#box.hidden = this.#cards.size === 0;
@@ -47,8 +66,8 @@ export class Permissions {
     const { question, what, input, text, diffs } = asked;
     const form = asked.questions && new Form(asked.questions);
     const options = form ? [{ name: "Answer" }, { name: "Skip", kind: "reject", skip: true }] : asked.options;
-    const title = asked.title.replace(/^`(.*)`$/s, "$1");
-    const command = commandOf(input);
+    const title = verbatim(asked.title.replace(/^`(.*)`$/s, "$1"));
+    const command = verbatim(commandOf(input));
     const card = make("section", { className: "permission", tabIndex: 0, "aria-label": question ? `Question from ${name}` : `Permission request from ${name}` });
     card.append(make("h3", {}, icon(question ? "plan" : "shield"), question ? `${name} asks` : `${name} needs permission`));
     if (command) card.append(make("pre", { className: "verbatim", tabIndex: 0 }, command));
@@ -61,12 +80,11 @@ export class Permissions {
       card.append(make("div", { className: "plan-text", tabIndex: 0 }, body.element));
     }
     for (const change of diffs) card.append(difference(change));
-    const rest = Object.entries(input).filter(([key, value]) => !["command", "cmd", "plan"].includes(key) && value !== command && typeof value !== "object");
-    if (rest.length && !diffs.length) {
-      card.append(make("dl", {}, ...rest.slice(0, 8).flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, String(value))])));
-    }
+    const shown = ([key, value]) => (key === "plan" && text) || (["command", "cmd"].includes(key) && verbatim([value].flat().join(" ")) === command);
+    const rest = Object.entries(input).filter((entry) => !shown(entry));
+    if (rest.length) card.append(make("dl", {}, ...rest.flatMap(([key, value]) => [make("dt", {}, verbatim(key)), make("dd", {}, argument(value))])));
     const folder = input.cwd ?? input.workdir ?? this.#folder();
-    if (folder && (what === "execute" || command)) card.append(make("p", { className: "dim folder" }, "in ", make("code", {}, folder)));
+    if (folder && (what === "execute" || command)) card.append(make("p", { className: "dim folder" }, "in ", make("code", {}, verbatim(String(folder)))));
     const problem = make("p", { className: "problem", role: "alert", hidden: true });
     const buttons = options.map((option, i) => {
       const number = i < 9 ? make("kbd", { "aria-hidden": "true" }, String(i + 1)) : "";
