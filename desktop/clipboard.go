@@ -14,8 +14,9 @@ import (
 //
 // It returns ErrNoClipboardContent if there is nothing of that type. It fails if the
 // program that has the content does not answer for ten seconds, or if there are more than
-// 32 MiB. For a viewer, or the person of [WithPerson], the limit is 1 MiB, because clients
-// of viewers fetch content without being asked.
+// 32 MiB; these errors wrap no Err variable. For a viewer, or the person of [WithPerson], the
+// limit is 1 MiB, because clients of viewers fetch content without being asked. The whole call
+// takes at most 15 s.
 func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType string) (Content, error) {
 	sel = cmp.Or(sel, Clipboard)
 	name, err := selectionName(sel)

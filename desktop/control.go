@@ -166,8 +166,13 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 
 // TakeControl gives control to a alone: until it is released, given away or idle, all
 // other input is refused, and other actors' typing ends. A holder that was granted
-// control always loses it, and an agent loses it to a viewer. Any other holder loses
-// it only if force is set; otherwise the error is a [ControlHeldError].
+// control always loses it, and an agent loses it to a viewer. A viewer never loses it to an
+// agent. Any other holder loses it only if force is set. Otherwise the error is a
+// [ControlHeldError].
+//
+// Like the other changes of control, it waits until the running input has ended, to release
+// the keys and buttons that a former holder holds. If that takes longer than 10 s, or if ctx
+// ends, control changes without the release, and the error is nil.
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, true)
 }

@@ -71,7 +71,8 @@ type lifecycle struct {
 // It returns a *MissingError if Xvfb, openbox or dbus-daemon is not installed, an
 // *InvalidError if cfg is invalid, the error of ctx if that ends first, and a
 // *DeadlineError after 30 s. It also fails if another desktop uses Config.StateDir, or if
-// a program of the desktop does not start: the error then has the end of its output.
+// a program of the desktop does not start: the error then has the end of its output. A Start
+// that fails ends the programs that it has started, and waits for that.
 func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -201,9 +202,10 @@ func (p *programs) unshare() error {
 }
 
 // Close releases held keys and buttons, ends the desktop and all programs on it, and
-// waits for that. Running calls return ErrClosed. Close may be called more than once and
-// from any goroutine, but not from Config.Policy. Every call waits until the first one has
-// finished and returns its error: programs that did not end, or files that were not removed.
+// waits for that. Programs get SIGTERM, and SIGKILL after 2 s. Running calls return ErrClosed.
+// Close may be called more than once and from any goroutine, but not from Config.Policy or
+// Config.Observe. Every call waits until the first one has finished and returns its error:
+// programs that did not end within 5 s of SIGKILL, or files that were not removed.
 func (d *Desktop) Close() error {
 	d.closeOnce.Do(func() {
 		d.closeErr = d.close()

@@ -45,8 +45,9 @@
 //
 // The Err variables, which errors wrap: test with errors.Is. *InvalidError, *MissingError,
 // *DeadlineError, *InterruptedError and *ControlHeldError wrap some of them and say more. Every
-// input can return a *ControlHeldError, and the error of Config.Policy. A call whose context is
-// cancelled returns an error that wraps context.Canceled or, for an input, an *InterruptedError.
+// input can return a *ControlHeldError, and the error of Config.Policy. A call whose context ends
+// returns an error that wraps the context's error or, for an input that has begun, an
+// *InterruptedError that wraps its cause. A *DeadlineError does not wrap context.DeadlineExceeded.
 //
 // # Requirements
 //

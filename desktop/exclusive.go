@@ -127,7 +127,8 @@ func (t *Turn) end() {
 	t.in.turns.release(nil)
 }
 
-// Quiesce waits until programs have handled the previous input.
+// Quiesce waits until programs have handled the previous input, at most as long as an input
+// waits for them. It returns an *InterruptedError if ctx ends.
 func (t *Turn) Quiesce(ctx context.Context) error {
 	if err := t.inner.acquire(ctx, false); err != nil {
 		return cutShort(ctx, awaitTurn, &Action{}, err)
@@ -136,9 +137,12 @@ func (t *Turn) Quiesce(ctx context.Context) error {
 	return nil
 }
 
-// Yield calls f while other callers may send input, and waits for the turn again. f must not
-// send input with the context of the turn. Yield returns the error of f, or else a
-// *ControlHeldError if another actor has control now.
+// Yield calls f while other callers may send input, and waits for the turn again, at most for
+// 10 s. f must not send input with the context of the turn. Yield returns the error of f, or
+// else a *ControlHeldError if another actor has control now.
+//
+// If the turn does not come back, the error also wraps a *DeadlineError or, if ctx ends, an
+// *InterruptedError. Further inputs with the context of the turn fail then.
 func (t *Turn) Yield(ctx context.Context, f func(context.Context) error) error {
 	if err := t.inner.acquire(ctx, false); err != nil {
 		return cutShort(ctx, awaitTurn, &Action{}, err)

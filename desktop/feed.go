@@ -49,7 +49,8 @@ func (d *Desktop) Feed() *Feed { return &Feed{d: d} }
 // Next blocks until the screen differs from the frame of the last Next, and returns it. The
 // first Next does not wait for a change. If the X server dies, Next waits for the next one. After
 // another failure it tries again each second.
-// It returns the error of ctx if that ends, and [ErrClosed] after Close of the Desktop.
+// The error wraps the error of ctx if that ends, or [ErrClosed] after Close of the Desktop.
+// Next must not be called after Close of the Feed.
 func (f *Feed) Next(ctx context.Context) (FeedFrame, error) {
 	f.release()
 	noticed := time.Now()

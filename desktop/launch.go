@@ -33,7 +33,7 @@ type Launch struct {
 type App struct {
 	ProcessID string // "proc_7", as in the process list
 	PID       int
-	Window    WindowID // zero: none, or Launch.Wait is false
+	Window    WindowID // zero: none, or neither Launch.Wait nor Launch.Ready is set
 	Exited    bool     // it exited before it showed a window
 	ExitCode  int      // if Exited; -1: a signal ended it
 
@@ -58,8 +58,10 @@ func (a App) Output() string {
 	return a.child.Tail()
 }
 
-// Stop ends the program and what it started, with SIGTERM and then SIGKILL, and waits for
-// that. It returns the error of ctx if that ends first.
+// Stop ends the program and what it started, with SIGTERM, and with SIGKILL after 2 s or when
+// ctx ends. It waits until all of these processes have ended, also if ctx has ended, and does
+// not return the error of ctx. It returns an error that names the processes that are left 5 s
+// after SIGKILL. For the zero App it does nothing.
 func (a App) Stop(ctx context.Context) error {
 	if a.child == nil {
 		return nil
@@ -76,9 +78,10 @@ const openPatience = 2 * time.Second
 // Dir is not a directory.
 //
 // Without Launch.Wait it returns when the program has started, or a *DeadlineError after
-// 10 s. With Launch.Wait it then waits for up to 15 s. A program that shows no window in
-// that time is not an error: App.Window is zero. If only that wait fails, Launch returns
-// the App, which runs, and the error.
+// 10 s. With Launch.Wait it then waits for up to 15 s, and with Launch.Ready for up to 60 s.
+// The end of that time is no error: App.Window is zero if the program has shown no window. If
+// the wait fails for another reason, such as the end of ctx, Launch returns the error and the
+// App, which runs.
 func (d *Desktop) Launch(ctx context.Context, l Launch) (App, error) {
 	op := "launch " + l.App
 	child, err := d.launch(ctx, op, l)
@@ -251,7 +254,8 @@ func ownedBy(child *supervise.Child) func(x11.WindowInfo) bool {
 // Open opens a URL or a file with the program that the desktop's user has chosen for it. It
 // waits for up to 2 s for a window or a failure, and returns the App of xdg-open. It
 // returns an *InvalidError if xdg-open fails in that time, for example because there is no
-// such program, and ErrUnsupported if xdg-open is not installed.
+// such program, and ErrUnsupported if xdg-open is not installed. The end of ctx during the
+// wait is an error, and does not end xdg-open.
 func (d *Desktop) Open(ctx context.Context, target string) (App, error) {
 	if err := ValidateTarget(target); err != nil {
 		return App{}, err

@@ -48,7 +48,8 @@ type ScreenshotOptions struct {
 	MaxEdge, MaxPixels int
 
 	// MaxBytes bounds Screenshot.Data. A larger picture is encoded as JPEG with falling
-	// quality, and then with falling scale. Zero: no bound.
+	// quality down to 30, and then with falling scale down to 0.1. The last of these pictures
+	// may still be larger than MaxBytes. Zero: no bound.
 	MaxBytes int
 
 	// IfChangedSince is an observation's ID. If the picture would be the same, Screenshot
@@ -105,7 +106,7 @@ type Observation struct {
 
 // Screenshot takes a picture of the screen, as it was at the call or later. It blocks for
 // at most 30 s and ScreenshotOptions.SettleTimeout. It returns an *InvalidError if an
-// option is invalid, or if Region begins outside the screen.
+// option is invalid, or if Region is empty or begins outside the screen.
 func (d *Desktop) Screenshot(ctx context.Context, o ScreenshotOptions) (*Screenshot, error) {
 	o, err := o.withDefaults()
 	if err != nil {

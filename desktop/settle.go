@@ -35,15 +35,21 @@ func (r Rect) rectangle() image.Rectangle { return image.Rect(r.X, r.Y, r.X+r.Wi
 func rectOf(r image.Rectangle) Rect { return Rect{r.Min.X, r.Min.Y, r.Dx(), r.Dy()} }
 
 // Settle waits until nothing that matters has changed on the screen for quiet, at most for
-// timeout. It returns earlier if all programs are idle, and later while they are busy:
+// timeout. At the timeout it returns a Settled with Quiet false, and no error. It returns
+// earlier if all programs are idle, and later while they are busy:
 //
 //   - If all programs sleep, and none will be woken by a timer soon, three tenths of quiet
 //     suffice, but at least 50 ms.
 //   - If a program has set a timer that ends within 1.6 times quiet, Settle waits for it.
-//   - While programs use more than a quarter of a processor, Settle waits for up to 2 s.
+//   - While programs use more than a quarter of a processor, Settle waits until 2 s after the
+//     last change.
 //
 // Changes that repeat in a small area do not matter: see Settled.Animating. An area that
-// grows, such as a progress bar, does. quiet may be up to one minute, and timeout up to five.
+// grows, such as a progress bar, does.
+//
+// Zero does not stand for a default: a zero timeout looks once. Settle returns an
+// *InvalidError if quiet is negative or more than a minute, or timeout negative or more than
+// five.
 func (d *Desktop) Settle(ctx context.Context, quiet, timeout time.Duration) (Settled, error) {
 	if err := checkSettle(quiet, timeout); err != nil {
 		return Settled{}, err

@@ -14,8 +14,9 @@ import (
 // ErrStale is wrapped by every *StaleError.
 var ErrStale = errors.New("the screen has changed since the observation")
 
-// StaleError is returned for a point at which the screen is not as in an observation. It
-// wraps ErrStale.
+// StaleError is returned by [Turn.Same], and by package batch, for a point at which the screen
+// is not as in an observation. Inputs such as Desktop.Click map the coordinates of an
+// observation, but do not compare the screen. It wraps ErrStale.
 type StaleError struct {
 	Observation string
 	At          Point  // in the observation's picture

@@ -109,7 +109,7 @@ func (p Press) Validate() error {
 }
 
 // Validate returns the error that [Desktop.Launch] would return for a Launch that no desktop
-// can execute.
+// can execute: an *InvalidError, or one that wraps ErrAppNotFound if App is empty.
 func (l Launch) Validate() error {
 	if l.App == "" {
 		return fmt.Errorf("launch: no name: %w", ErrAppNotFound)
@@ -129,8 +129,8 @@ func (l Launch) Validate() error {
 	return nil
 }
 
-// Validate returns the *InvalidError that [Desktop.Screenshot] would return, except for a
-// Region that is outside of the screen.
+// Validate returns the *InvalidError that [Desktop.Screenshot] would return. It does not check
+// Region.
 func (o ScreenshotOptions) Validate() error {
 	_, err := o.withDefaults()
 	return err
