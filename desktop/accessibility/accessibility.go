@@ -53,7 +53,8 @@ type failure struct {
 // bounds the call only. The Tree lives until Close.
 //
 // It returns an *InvalidError if cfg is invalid, ErrUnavailable if there is no accessibility
-// bus, the error of Desktop.Environ, or an error of D-Bus.
+// bus, the error of ctx, context.DeadlineExceeded after the 10 s, the error of Desktop.Environ, or
+// an error of D-Bus.
 func Start(ctx context.Context, cfg Config) (*Tree, error) {
 	if cfg.Desktop == nil {
 		return nil, &InvalidError{"Desktop", "must be set"}

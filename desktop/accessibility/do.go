@@ -104,7 +104,7 @@ func (t *Tree) Do(ctx context.Context, a Action) (done Done, err error) {
 	return done, err
 }
 
-// Validate returns what is wrong with an action, without looking at the element.
+// Validate returns an *InvalidError if Do would return one without looking at the element.
 func (a Action) Validate() error {
 	if _, err := ParseRef(a.Ref); err != nil {
 		return err

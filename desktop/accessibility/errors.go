@@ -18,11 +18,13 @@ var (
 	ErrStale = errors.New("element is gone")
 	// ErrNotFound is returned by Wait if no element matched in time.
 	ErrNotFound = errors.New("no such element")
-	// ErrPresent is returned by Wait with Condition.Gone if an element still matched in the end.
+	// ErrPresent is returned by Wait with Condition.Gone if an element still matched in the end,
+	// or if a program did not answer, so that its elements are not known.
 	ErrPresent = errors.New("the element is still there")
 	// ErrRefused is wrapped by every *RefusedError.
 	ErrRefused = errors.New("element cannot do this")
-	// ErrTimeout is returned if a program did not answer in time.
+	// ErrTimeout is returned by Do, and by Snapshot for Query.Root, if the program of the
+	// element did not answer in time.
 	ErrTimeout = errors.New("program does not answer")
 )
 

@@ -132,7 +132,8 @@ func held(e *list.Element) *reference {
 // FormatRef returns the text of a reference: "@e12".
 func FormatRef(number int) string { return "@e" + strconv.Itoa(number) }
 
-// ParseRef returns the number of a reference. It accepts "@e12" and "e12".
+// ParseRef returns the number of a reference. It accepts "@e12" and "e12", and returns an
+// *InvalidError for any other text.
 func ParseRef(ref string) (int, error) {
 	digits, ok := strings.CutPrefix(strings.TrimPrefix(ref, "@"), "e")
 	n, err := strconv.ParseUint(digits, 10, 31)

@@ -36,9 +36,10 @@ type Condition struct {
 // until no element matches, and returns the zero Element. It looks again when programs report a
 // change, and twice a second.
 //
-// It returns ErrNotFound, or ErrPresent with Gone, if Condition.Timeout passes first. It also
-// returns the errors of Snapshot: desktop.ErrWindowNotFound, for example, if there is no
-// Condition.Window and Gone is false.
+// It returns ErrNotFound, or ErrPresent with Gone, if Condition.Timeout passes first, and the
+// error of ctx if that ends. With Gone, a program that does not answer counts as having the
+// element. Wait also returns the errors of Snapshot: desktop.ErrWindowNotFound, for example, if
+// there is no Condition.Window and Gone is false.
 func (t *Tree) Wait(ctx context.Context, c Condition) (Element, error) {
 	limit := cmp.Or(c.Timeout, DefaultWait)
 	if limit < 0 || limit > MaxWait {
