@@ -17,7 +17,9 @@ import (
 type Action interface {
 	// Type returns the name of the action, such as "click".
 	Type() string
-	// Validate returns what is wrong with the action, without looking at a desktop.
+	// Validate returns what is wrong with the action, without looking at a desktop: a
+	// *desktop.InvalidError, or for a Launch without App an error that wraps
+	// desktop.ErrAppNotFound.
 	Validate() error
 
 	// do runs the action and adds to done what it did.

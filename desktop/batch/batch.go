@@ -62,7 +62,7 @@ const (
 // Settle is a wait until the screen has not changed for Quiet, or until Timeout has passed.
 type Settle struct {
 	Quiet   time.Duration // at most a minute; zero: no wait
-	Timeout time.Duration // at most five minutes
+	Timeout time.Duration // at most five minutes; zero: the screen is looked at once
 }
 
 // defaultSettle is the wait of a batch without Settle.

@@ -16,7 +16,7 @@ import (
 // Result is what a batch did, and what the desktop looked like after it.
 type Result struct {
 	Results []Done   // of the actions that ran, in order, with the one that failed
-	Stopped *Stopped // nil: all actions ran
+	Stopped *Stopped // nil: all actions ran, or Do has returned an error
 
 	Observation Observation
 	Screenshot  *desktop.Screenshot // nil: not asked for
@@ -87,13 +87,15 @@ type run struct {
 // actions, and then for Batch.Settle. Errors of actions are in the Result, and are not errors of
 // Do.
 //
-// The Result is nil if no action ran. The error is then an *ActionError or *desktop.InvalidError
-// for a batch that is not valid, desktop.ErrUnsupported for a target without what the batch
-// needs, a *desktop.ControlHeldError, or another error of the desktop.
+// The Result is nil if the batch could not begin. The error is then
+//   - an *ActionError or *desktop.InvalidError for a batch that is not valid;
+//   - an error that wraps desktop.ErrUnsupported for a target without what the batch needs;
+//   - a *desktop.ControlHeldError, a *desktop.DeadlineError if the turn did not come in 10 s, or
+//     another error of the desktop.
 //
-// The Result is not nil with a *desktop.StaleError, if the screen is not as Batch.Expect says: no
-// action ran, and the Result has the observation. Nor is it with a *ProgressError, if ctx ended
-// or the desktop could not be observed: the Result has the actions that ran, and lacks the
+// Do returns a Result and an error in two cases. With a *desktop.StaleError, the screen is not as
+// Batch.Expect says: no action ran, and the Result has the observation. With a *ProgressError, ctx
+// ended or the desktop could not be observed: the Result has the actions that ran, and lacks the
 // observation or a part of it.
 func Do(ctx context.Context, t Target, b Batch) (*Result, error) {
 	if err := cmp.Or(b.Validate(), t.supports(b)); err != nil {
@@ -127,7 +129,9 @@ func Do(ctx context.Context, t Target, b Batch) (*Result, error) {
 }
 
 // Act runs one action in a turn of its own, or in the turn of ctx, and returns what it did. It
-// does not wait for the screen to settle. It returns the error of the action, or one of Do.
+// does not wait for the screen to settle. If the action fails, Act returns its error, which is also
+// Done.Err. If Do returns an error, Act returns that and the zero Done, also if ctx ended after the
+// action had run.
 func Act(ctx context.Context, t Target, a Action) (Done, error) {
 	r, err := Do(ctx, t, Batch{Actions: []Action{a}, Settle: &Settle{}})
 	if err != nil {
