@@ -100,7 +100,8 @@ type Version struct {
 // the desktop, or until a person closes its last window.
 //
 // It returns ErrNotInstalled, an *InvalidError, a *ProfileError if a process uses the profile,
-// the error of ctx, and the errors of desktop.Desktop.Launch: starting a browser is input.
+// the error of ctx, a *desktop.DeadlineError after the 45 s, and the errors of
+// desktop.Desktop.Launch: starting a browser is input.
 func Start(ctx context.Context, cfg Config) (*Browser, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

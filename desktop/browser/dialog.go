@@ -146,7 +146,8 @@ func (b *tabs) downloadProgress(params json.RawMessage) {
 	}
 }
 
-// Downloads returns the latest downloads, at most 100.
+// Downloads returns the latest downloads, at most 100, the oldest first. It also works after the
+// browser has ended.
 func (b *Browser) Downloads() []Download {
 	b.mu.Lock()
 	defer b.mu.Unlock()

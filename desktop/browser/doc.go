@@ -32,7 +32,9 @@
 //
 // Methods that act are input of the desktop: they can return a *desktop.ControlHeldError and the
 // error of desktop.Config.Policy. These are Stop, NewTab, ActivateTab, CloseTab, Navigate, Back,
-// Forward, Reload, Click, Fill, Select, Press, Upload, Evaluate, AnswerDialog and SetState.
+// Forward, Reload, Click, Fill, Select, Press, Upload, Evaluate, AnswerDialog and SetState. Other
+// input can run while Navigate, Back, Forward, Reload, Evaluate, SetState or Stop waits for the
+// browser.
 //
 // # Requirements
 //

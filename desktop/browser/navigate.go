@@ -63,8 +63,9 @@ func checkTimeout(m Milliseconds) error {
 
 // Navigate loads a URL in a tab and waits until the page is loaded as far as Navigate.Until
 // says. It returns a *NavigationError if the page cannot be loaded, and a *desktop.DeadlineError
-// after the timeout; the page then continues to load. A URL that starts a download changes no
-// page and is no error.
+// after the timeout; the page then continues to load. With these errors the Tab is as it is at
+// that time. A URL that starts a download changes no page and is no error. A tab that is closed
+// meanwhile ends the wait, without an error.
 func (b *Browser) Navigate(ctx context.Context, n Navigate) (Tab, error) {
 	if err := checkURL("URL", n.URL); err != nil {
 		return Tab{}, err
@@ -83,7 +84,8 @@ func (b *Browser) Navigate(ctx context.Context, n Navigate) (Tab, error) {
 }
 
 // Back goes to the previous page of a tab and waits for it, as Navigate does. It returns
-// ErrNoHistory if there is none.
+// ErrNoHistory if there is none. If no new document begins to load within a second, as after a
+// step within a page, Back returns without an error. Forward and Reload do the same.
 func (b *Browser) Back(ctx context.Context, n Navigate) (Tab, error) {
 	return b.goTo(ctx, n, "back", -1)
 }
@@ -239,6 +241,9 @@ func (b *Browser) Wait(ctx context.Context, w Wait) (Tab, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.find(t.id) == nil {
+		return Tab{}, fmt.Errorf("%w: it was closed", ErrNoTab)
+	}
 	return t.describe(t.id), nil
 }
 
@@ -249,6 +254,9 @@ func (b *tabs) awaitMatch(ctx context.Context, t *tab, session string, w Wait) e
 		found, err := b.matches(ctx, t, session, w)
 		if bad, ok := errors.AsType[*InvalidError](err); ok {
 			return bad
+		}
+		if errors.Is(err, ErrNoTab) {
+			return err
 		}
 		if err == nil && found != w.Gone {
 			return nil
