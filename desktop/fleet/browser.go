@@ -37,7 +37,8 @@ func (in *Instance) Browser() (*browser.Browser, error) {
 // StartBrowser starts a browser on the running desktop, unless one runs, and returns it. It sets
 // Desktop, NextRef and, if it is nil, Logger of cfg. The browser lives until StopBrowser or
 // Stop. It returns a *StateError if the desktop does not run, an error that wraps ErrNoBrowser
-// if it is not a *desktop.Desktop, or the error of browser.Start.
+// if it is not a *desktop.Desktop, or the error of browser.Start. A call waits for a start by
+// another caller, even if ctx ends.
 func (in *Instance) StartBrowser(ctx context.Context, cfg browser.Config) (b *browser.Browser, started bool, err error) {
 	d, err := in.Desktop()
 	if err != nil {
@@ -69,8 +70,9 @@ func (in *Instance) StartBrowser(ctx context.Context, cfg browser.Config) (b *br
 	return b, true, nil
 }
 
-// StopBrowser is an input that ends the browser, if one runs. It waits for that. It returns the
-// error of browser.Stop.
+// StopBrowser is an input that ends the browser, if one runs, and waits for that. It returns the
+// error of browser.Stop. It also ends a start of StartBrowser that is under way. It returns nil if
+// no browser runs.
 func (in *Instance) StopBrowser(ctx context.Context) error {
 	if b, err := in.Browser(); err == nil {
 		if err := b.Stop(ctx); err != nil {

@@ -345,8 +345,10 @@ func (in *Instance) beginStop() {
 
 // Delete stops the desktop permanently and frees its id. If the Fleet chose the id, it
 // removes the files with the recordings, and keeps them otherwise. Main is only stopped.
-// Delete blocks and fails as Stop does, and returns the errors of removing files. Later
-// calls return the same error.
+//
+// Delete blocks and fails as Stop does. If it fails so, the stop continues but the desktop is not
+// deleted: call Delete again. Once the desktop has stopped, Delete removes the files, whatever
+// ctx, and returns the errors of that. Later calls return the same error.
 func (in *Instance) Delete(ctx context.Context) error {
 	if in.id == Main {
 		return in.Stop(ctx)

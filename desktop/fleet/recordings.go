@@ -105,8 +105,8 @@ func (r *recordings) discard() error {
 // Recordings returns the store of the desktop's recordings, including recordings that
 // earlier programs made. The Fleet closes it. The first call opens it: it claims the state
 // directory, unless Config.RecordingsDir is set, and repairs unfinished recordings in the
-// background. It blocks and fails as StateDir.Claim and recording.Open do. After Delete
-// and Close the error wraps recording.ErrClosed.
+// background. It blocks and fails as StateDir.Claim, which does not heed ctx, and
+// recording.Open do. After Delete and Close the error wraps recording.ErrClosed.
 func (in *Instance) Recordings(ctx context.Context) (*recording.Store, error) {
 	return in.recordings.store(ctx)
 }
