@@ -23,11 +23,12 @@ var (
 	// ErrNotFound is returned by Delete if there is no secret with the name.
 	ErrNotFound = errors.New("no such secret")
 
-	// ErrTooMany is returned by Set if the store has MaxSecrets already.
+	// ErrTooMany is returned by Set and Load for a new name if the store has MaxSecrets already.
 	ErrTooMany = fmt.Errorf("there are %d secrets already", MaxSecrets)
 )
 
-// InvalidError is returned for a name or value that is not valid.
+// InvalidError is returned for a name or value that is not valid. It wraps no other error: test
+// for it with errors.As.
 type InvalidError struct {
 	Field  string // "name" or "value"
 	Reason string // what is accepted: "must not be empty"
