@@ -105,7 +105,8 @@ func New(cfg Config) (*Encoder, error) {
 
 // Encode appends the next frame to dst. It returns [ErrSize] if f or o.Dirty does not have the
 // encoder's size, or if the modes and vectors do not fit into a frame of VP8. After an error
-// Encoded.Data is dst. The caller may change f after Encode returns.
+// Encoded.Data is dst, and the decoder keeps its picture: in the second case the next frame is a
+// key frame. Encode does not clear o.Dirty. The caller may change f after Encode returns.
 func (e *Encoder) Encode(dst []byte, f *Frame, o EncodeOptions) (Encoded, error) {
 	if err := e.check(f, &o); err != nil {
 		return Encoded{Data: dst}, err
@@ -345,7 +346,7 @@ func (e *Encoder) write(dst []byte) ([]byte, error) {
 
 func share(n, all int) uint8 { return uint8(max(1, min(255, n*256/all))) }
 
-// SetBitrate changes the average rate, in bit/s.
+// SetBitrate changes the average rate, in bit/s. A rate below 1000 counts as 1000.
 func (e *Encoder) SetBitrate(bitrate int) {
 	e.cfg.Bitrate = max(1000, bitrate)
 	e.rate.rate = float64(e.cfg.Bitrate)
@@ -369,6 +370,6 @@ func (e *Encoder) Pending() (due time.Time, blocks int) {
 	return due, e.refine.count
 }
 
-// Reconstructed returns what a decoder shows after the last frame. It is valid until the next
-// Encode and must not be changed.
+// Reconstructed returns what a decoder shows after the last frame, or a black frame before the
+// first one. It is valid until the next Encode and must not be changed.
 func (e *Encoder) Reconstructed() *Frame { return e.ref }

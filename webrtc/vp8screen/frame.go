@@ -169,7 +169,8 @@ func copyMacroblocks(to, from []byte, stride, size, row, c0, c1 int) {
 }
 
 // Dirty marks the macroblocks of a frame that may have changed since the last
-// [Encoder.Encode]. Its methods do not allocate.
+// [Encoder.Encode]. Its methods do not allocate. They panic for a column or row outside of the
+// map.
 type Dirty struct {
 	// Cols and Rows are the size of the map in macroblocks.
 	Cols, Rows int
