@@ -37,6 +37,8 @@ const (
 
 	// drainTime is how long Close waits for another event of the desktop.
 	drainTime = 20 * time.Millisecond
+	// drainMost bounds that wait while events keep coming.
+	drainMost = time.Second
 
 	// startLimit bounds the calls of the desktop for the first entry.
 	startLimit = 2 * time.Second
@@ -93,8 +95,9 @@ type Config struct {
 	// next event.
 	After uint64
 
-	// Dropped is called with the number of entries that are left out. It must not call
-	// the timeline. Nil means that they are not counted.
+	// Dropped is called with the number of entries that are left out. Several goroutines may
+	// call it concurrently. It must not block or call the timeline. Nil means that they are
+	// not counted.
 	Dropped func(n uint64)
 
 	// Logger receives debug messages. Nil means none.
@@ -178,11 +181,13 @@ func (t *Timeline) follow(ctx context.Context, d Desktop, sub *desktop.Subscript
 	}
 }
 
-// drain adds the events from before Close, and the events that follow them within drainTime.
+// drain adds the events from before Close, and the events that follow them within drainTime, for
+// drainMost.
 func (t *Timeline) drain(sub *desktop.Subscription) {
-	quiet := time.NewTimer(drainTime)
+	quiet, most := time.NewTimer(drainTime), time.NewTimer(drainMost)
 	defer quiet.Stop()
-	for {
+	defer most.Stop()
+	for waiting := true; waiting; {
 		select {
 		case e, ok := <-sub.Events():
 			if !ok {
@@ -191,12 +196,14 @@ func (t *Timeline) drain(sub *desktop.Subscription) {
 			t.addEvent(e)
 			quiet.Reset(drainTime)
 		case <-quiet.C:
-			sub.Finish() // on a busy machine, earlier events may not have arrived yet
-			for e := range sub.Events() {
-				t.addEvent(e)
-			}
-			return
+			waiting = false
+		case <-most.C:
+			waiting = false
 		}
+	}
+	sub.Finish() // on a busy machine, earlier events may not have arrived yet
+	for e := range sub.Events() {
+		t.addEvent(e)
 	}
 }
 
@@ -374,10 +381,10 @@ func (t *Timeline) Flush() error {
 	return nil
 }
 
-// Close waits for the events that the desktop has emitted before, writes all entries, syncs the
-// file, and returns the Seq of the desktop's latest event, for Config.After of the next
-// timeline. If the disk fails, the entries that still wait are lost, and Config.Logger gets
-// the error. Close may be called more than once.
+// Close waits for the events that the desktop has emitted before, and for up to a second while
+// more follow. It writes all entries, syncs the file, and returns the Seq of the desktop's latest
+// event, for Config.After of the next timeline. If the disk fails, the entries that still wait
+// are lost, and Config.Logger gets the error. Close may be called more than once.
 func (t *Timeline) Close() (seen uint64) {
 	t.once.Do(func() {
 		t.cancel()
