@@ -189,9 +189,9 @@ func (r *Recording) Done() <-chan struct{} { return r.done }
 // newest segment. The last picture shows everything that the X server had drawn when Stop
 // was called. Stop may be called more than once.
 //
-// If ctx ends first, Stop returns the error of ctx, and the recording finishes in the
-// background. There is no other error: Info.Status and Info.Error say whether the recording
-// failed.
+// If ctx ends first, Stop returns the Info of that time and an error that wraps the error of
+// ctx, and the recording finishes in the background. There is no other error: Info.Status and
+// Info.Error say whether the recording failed.
 func (r *Recording) Stop(ctx context.Context) (Info, error) {
 	r.stopFor(ReasonStopped)
 	select {

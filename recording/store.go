@@ -295,8 +295,9 @@ func (s *Store) running(id string) *Recording {
 }
 
 // StopAll stops all active recordings, with a reason, and waits until they are
-// finished. If ctx ends first, it returns the error of ctx, and the recordings finish in the
-// background. A recording that fails is not an error of StopAll.
+// finished. It does not stop a recording for which Start has not returned yet. If ctx ends
+// first, the error wraps the error of ctx, and the recordings finish in the background. A
+// recording that fails is not an error of StopAll.
 func (s *Store) StopAll(ctx context.Context, reason Reason) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.active))
