@@ -89,8 +89,9 @@ func (s *Store) Entry(ctx context.Context, dir string, kind Kind, name string) (
 	return e, nil
 }
 
-// Put sets an entry and approves it. It makes the folder if it does
-// not exist. It waits for other writers until ctx ends.
+// Put sets an entry and approves it. It makes the folder if it does not exist. It waits for
+// other writers until ctx ends. It returns an error and changes nothing if content is not valid
+// JSON. A nil content deletes the entry.
 func (s *Store) Put(ctx context.Context, dir string, kind Kind, name string, content json.RawMessage) error {
 	return s.entries.Put(ctx, configfile.Path(resolve(dir), string(kind)), name, content)
 }
@@ -100,7 +101,8 @@ func (s *Store) Delete(ctx context.Context, dir string, kind Kind, name string) 
 	return s.entries.Delete(ctx, configfile.Path(resolve(dir), string(kind)), name)
 }
 
-// DeleteIf removes an entry if its content has the given hash.
+// DeleteIf removes an entry if its content has the given hash. It returns nil if the content has
+// another hash, or if there is no such entry.
 func (s *Store) DeleteIf(ctx context.Context, dir string, kind Kind, name, hash string) error {
 	is := func(content json.RawMessage) bool { return Hash(content) == hash }
 	return s.entries.DeleteIf(ctx, configfile.Path(resolve(dir), string(kind)), name, is)
