@@ -144,7 +144,8 @@ func (t *Transcript) InitialMode() string { return t.initial }
 func (t *Transcript) Bytes() int { return t.bytes + t.askedAll + t.files.bytes }
 
 // Reply returns the agent's last message in the turn of a message of the user, or nil if there is
-// none. done reports whether that turn has ended.
+// none. done reports whether there is a reply and that turn has ended: without a reply it is
+// false.
 func (t *Transcript) Reply(user string) (reply *Message, done bool) {
 	for _, m := range t.messages {
 		if m.Info.Parent == user {
