@@ -133,9 +133,9 @@ func (p *Projection) Count(ctx context.Context) (int64, error) {
 	return p.log.Last(ctx, storedStream(p.id))
 }
 
-// Events returns at most limit events after a number, and whether there are more. It first
-// makes and stores those that are not stored yet, and waits for that, but not for new
-// entries.
+// Events returns at most limit events after a number, or fewer if they are large, and whether
+// there are more. It first makes and stores those that are not stored yet, and waits for that,
+// but not for new entries.
 //
 // While the log cannot store events ([eventlog.ErrFull], [eventlog.ErrBusy]), Events returns
 // the stored ones, and more is true. If there are none after that number, it returns the
