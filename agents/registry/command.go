@@ -102,7 +102,8 @@ func (r *Registry) locate(a *Agent) (Command, error) {
 }
 
 // Missing returns an error if a program that the agent needs besides its packages is not on
-// PATH, and nil otherwise, also if no agent has that name.
+// PATH, and a nil pointer otherwise, also if no agent has that name. A nil pointer that is
+// assigned to an error is not nil.
 func (r *Registry) Missing(id string) *NotInstalledError {
 	a, err := r.find(id)
 	if err != nil {

@@ -69,6 +69,8 @@ type Installed struct {
 // other programs, and until the installed agent was checked. It installs nothing if the agent
 // is installed, unless o asks for another version or for Reinstall.
 //
+// It fails if npm takes longer than an hour.
+//
 // It returns [ErrUnknownAgent], [ErrClosed], an [InvalidError] or an [InstallError]. The end
 // of ctx ends the install and does not change the agent.
 func (r *Registry) Install(ctx context.Context, id string, o InstallOptions) (Installed, error) {
