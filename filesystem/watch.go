@@ -112,8 +112,9 @@ func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 // EventOverflow in the place of lost events. The channel is closed when the watch has ended.
 func (w *Watch) Events() <-chan Event { return w.events }
 
-// Err returns the error that ended the watch, after the channel of Events was closed. It is
-// nil while the watch runs, after Close, and after the watched path was removed.
+// Err returns the error that ended the watch, after the channel of Events was closed. It wraps
+// ErrClosed after Close of the FS. It is nil while the watch runs, after Close of the Watch, and
+// after the watched path was removed.
 func (w *Watch) Err() error {
 	select {
 	case <-w.done:

@@ -29,7 +29,8 @@ type WriteOptions struct {
 	NoSync bool
 }
 
-// Write writes the content of r to a file and returns the number of bytes.
+// Write writes the content of r to a file and returns the number of bytes, which is zero after
+// an error.
 //
 // The content is received into a temporary file in the same directory, which then gets the
 // name in one step. So readers of the file see either the old or the new content. The old
