@@ -124,9 +124,9 @@ func (s *Server) Token() string { return s.cfg.Token }
 func (s *Server) Metrics() http.Handler { return s.metrics.Handler() }
 
 // StartDesktop starts main with the default options, unless it runs, and returns what
-// Config.Start returned. It blocks until the desktop runs, for 45 s at most, or until ctx
-// ends; the start then continues. The desktop belongs to the server: Close ends it. The
-// error is a *Problem or the error of ctx.
+// Config.Start returned. It blocks until the desktop runs, for at most 45 s, and for up to 60 s
+// more while the desktop stops, or until ctx ends; the start then continues. The desktop belongs
+// to the server: Close ends it. The error is a *Problem or the error of ctx.
 func (s *Server) StartDesktop(ctx context.Context) (fleet.Desktop, error) {
 	return s.desktops.Start(ctx, fleet.Main)
 }
@@ -181,8 +181,8 @@ func (s *Server) OpenMedia() error { return s.fleet.OpenNetwork() }
 
 // Drain prepares the end of the server. GET /readyz answers 503. New sessions, prompts and
 // desktops are refused with 503, and other requests are answered; each answer closes its
-// connection. Drain waits until agents have ended their turns, and returns the error of ctx if
-// that ends first. Close ends recordings.
+// connection. Drain waits until agents have ended their turns. It returns the error of ctx if
+// that ends first, and agents.ErrClosed if the server is closed meanwhile. Close ends recordings.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
 	s.rest.CloseConnections()
