@@ -20,7 +20,8 @@ const (
 
 // SetMode sets one of the agent's modes for a session, and waits for the agent's answer. It
 // restores the session if its process has ended. It returns an [InvalidError] if the agent
-// has no such mode, and otherwise the errors of [Host.Prompt] and [ResponseError].
+// has no such mode, context.DeadlineExceeded if the agent does not answer within
+// Config.RequestTimeout, and otherwise the errors of [Host.Prompt] and [ResponseError].
 func (h *Host) SetMode(ctx context.Context, id, mode string) error {
 	return h.set(ctx, id, categoryMode, mode)
 }

@@ -71,7 +71,9 @@ func serverOfSession(row eventlog.Session) string { return cmp.Or(row.Server, ow
 // usually change nothing. After any other error the session's state is failed, and the session
 // can be made again.
 //
-// Errors: the errors of [Host.Post], [ErrSessionExists] and [ResponseError].
+// Errors: the errors of [Host.Post], [ErrSessionExists] and [ResponseError]. If the agent takes
+// longer than Config.StartTimeout and Config.RestoreTimeout together to make the session, the
+// error wraps context.DeadlineExceeded.
 func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (Session, error) {
 	if err := o.check(id); err != nil {
 		return Session{}, err

@@ -16,8 +16,8 @@ const drainCheck = 20 * time.Millisecond
 // Drain makes the host refuse new sessions and prompts with [ErrDraining], and waits until no
 // agent has a request or a question without an answer. Messages that turns need to end are
 // passed on. If other hosts share the log, Drain ends each agent that has none, so that another
-// host can continue its sessions. It returns the error of ctx, or [ErrClosed] after Close. The host does not leave
-// this state.
+// host can continue its sessions. It returns the error of ctx, or [ErrClosed] after Close, when
+// the agents that it ends have ended. The host does not leave this state.
 func (h *Host) Drain(ctx context.Context) error {
 	h.capacity.draining.Store(true)
 	check := time.NewTicker(drainCheck)

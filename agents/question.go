@@ -257,7 +257,8 @@ func (p Policy) result(q *question) []byte {
 	return nil
 }
 
-// Question returns the open question with a public id, or [ErrRequestNotFound].
+// Question returns the open question with a public id, or [ErrRequestNotFound], also if there is
+// no such session. An empty session selects all sessions.
 func (h *Host) Question(ctx context.Context, session, id string) (eventlog.Request, error) {
 	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, Pending: true})
 	if err != nil {
@@ -270,7 +271,8 @@ func (h *Host) Question(ctx context.Context, session, id string) (eventlog.Reque
 }
 
 // Answer answers the question with a public id, and returns when the answer is in the log.
-// Only the first answer counts. Later ones get [ErrRequestNotFound].
+// Only the first answer counts. Later ones get [ErrRequestNotFound]. The session is as for
+// [Host.Question].
 //
 // It returns an [OptionError] if the agent offers no option of the kinds in r, an
 // [InvalidError] if r does not fit the question, and an [ElsewhereError] if the agent runs in

@@ -61,7 +61,8 @@ func (h *Host) row(ctx context.Context, id string) (eventlog.Session, error) {
 }
 
 // Sessions lists the sessions of all clients, ordered by creation. The first page has an
-// empty cursor. next is the cursor of the next page, or empty. A limit of 0 is 100.
+// empty cursor. next is the cursor of the next page, or empty. A limit of 0 is 100, and the
+// largest is 1000. The error for another cursor is an [*eventlog.InvalidError].
 func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
 	rows, next, err := h.cfg.Log.Sessions(ctx, f, cursor, limit)
 	page = make([]Session, 0, len(rows))
@@ -121,7 +122,7 @@ type Turn struct {
 //
 // Errors: the errors of [Host.Post], [ErrSessionNotFound], [ErrSessionStarting] and
 // [ErrSessionEnded], which is also the error for a session that failed. If ctx ends first,
-// the prompt may still be passed on.
+// the prompt may still be passed on. With an error the Turn must not be used.
 func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*Turn, error) {
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(prompt, &blocks); err != nil || blocks == nil {
@@ -154,8 +155,9 @@ func (h *Host) Prompt(ctx context.Context, id string, prompt json.RawMessage) (*
 	return turn, err
 }
 
-// Wait waits for the end of the turn and returns the result of session/prompt. The end of ctx
-// ends only the wait. Wait may be called again, and by several goroutines.
+// Wait waits for the end of the turn, without a time limit, and returns the result of
+// session/prompt. The end of ctx ends only the wait. Wait may be called again, and by several
+// goroutines.
 //
 // Errors: [ResponseError] for the agent's answer, the errors of [Host.Post], and the error of
 // ctx.

@@ -81,8 +81,9 @@ func (h *Host) Follow(ctx context.Context, id string, r Replay) (*Stream, error)
 // Newest returns the newest event at the time of Follow.
 func (s *Stream) Newest() int64 { return s.newest }
 
-// Next waits for at least one event and returns the next ones. It returns [ErrClosed] if the
-// log is closed, and [context.Canceled] after Close. If another host with the same log has
+// Next waits for at least one event and returns the next ones. It returns the error of ctx if
+// that ends, [ErrClosed] if the log is closed, and [context.Canceled] after Close. The end of the
+// host alone does not end the stream. If another host with the same log has
 // taken over the server, the error is an [ElsewhereError] or [ErrServerNotFound]. A stream of
 // that host can continue after Seq.
 func (s *Stream) Next(ctx context.Context) ([]eventlog.Event, error) {
