@@ -203,9 +203,9 @@ func (p *programs) unshare() error {
 
 // Close releases held keys and buttons, ends the desktop and all programs on it, and
 // waits for that. Programs get SIGTERM, and SIGKILL after 2 s. Running calls return ErrClosed.
-// Close may be called more than once and from any goroutine, but not from Config.Policy or
-// Config.Observe. Every call waits until the first one has finished and returns its error:
-// programs that did not end within 5 s of SIGKILL, or files that were not removed.
+// Close may be called more than once and from any goroutine, but not from Config.Policy. Every
+// call waits until the first one has finished and returns its error: programs that did not end
+// within 5 s of SIGKILL, or files that were not removed.
 func (d *Desktop) Close() error {
 	d.closeOnce.Do(func() {
 		d.closeErr = d.close()

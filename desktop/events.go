@@ -143,7 +143,8 @@ type Subscription struct {
 // Subscribe delivers the events after the one with that Seq. It delivers future events only
 // if after is 0, or greater than the newest Seq. If more than 1024 events wait for the
 // reader, or came after that Seq, it drops the oldest and delivers an EventGap with their
-// number. It does not block. The caller must close the subscription.
+// number. After Close of the Desktop it delivers the events after that Seq and ends. Subscribe
+// does not block. The caller must close the subscription.
 func (d *Desktop) Subscribe(after uint64) *Subscription { return d.events.Subscribe(after) }
 
 // Subscribe is like [Desktop.Subscribe].

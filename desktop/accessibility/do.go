@@ -76,8 +76,9 @@ const (
 // Do waits for its turn, and is subject to control and to Config.Policy of the desktop, as all
 // input is. It returns a *StaleError if the element is gone, a *RefusedError if the element is
 // disabled or does not support the verb, an *InvalidError, ErrTimeout if the program does not
-// answer within 2 s, or an error of the desktop such as a *desktop.ControlHeldError. The returned
-// Done is only valid without an error.
+// answer within 2 s, or an error of the desktop: a *desktop.InterruptedError if ctx ends or another
+// actor takes control, or a *desktop.ControlHeldError, for example. The returned Done is only valid
+// without an error.
 func (t *Tree) Do(ctx context.Context, a Action) (done Done, err error) {
 	if err := a.Validate(); err != nil {
 		return done, err
@@ -91,11 +92,14 @@ func (t *Tree) Do(ctx context.Context, a Action) (done Done, err error) {
 			return err
 		}
 		u := &use{tree: t, bus: b, verb: a.Do, value: a.Value}
-		if err := u.open(ctx, a.Ref); err != nil {
-			return err
+		err := u.open(ctx, a.Ref)
+		if err == nil {
+			err = u.do(ctx)
+			done = u.done
 		}
-		err := u.do(ctx)
-		done = u.done
+		if errors.Is(err, ErrTimeout) && ctx.Err() != nil {
+			err = &desktop.InterruptedError{Op: string(a.Do) + " element", Cause: context.Cause(ctx)}
+		}
 		return err
 	})
 	if errors.Is(err, ErrStale) {

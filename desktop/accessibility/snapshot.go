@@ -60,7 +60,7 @@ func (t *Tree) Snapshot(ctx context.Context, q Query) (Snapshot, error) {
 	}
 	programs, err := t.programs(asked, b, q, windows)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, cmp.Or(ctx.Err(), err)
 	}
 	listed := asked.Err() == nil
 	t.read(asked, b, q, match, programs)
