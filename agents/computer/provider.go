@@ -82,16 +82,18 @@ func (s *Server) Tool(p Provider, version string) (map[string]any, error) {
 //   - Gemini: call is a functionCall, and the result a functionResponse. A function_call of the
 //     Interactions API has a function_result.
 //
-// An action that fails is no error of Call: its result says that it failed, OpenAI's by the
-// status "incomplete". The actor of the action is as for tools, with the provider's name in place
-// of the client's.
+// An action that fails, also because ctx ends, is no error of Call: its result says that it
+// failed, OpenAI's by the status "incomplete". The actor of the action is as for tools, with the
+// provider's name in place of the client's.
 //
 // If the provider has added a safety check to the call, Call executes it only if call
 // acknowledges the check, in acknowledged_safety_checks (OpenAI) or safety_acknowledgement
 // (Gemini).
 //
 // Call blocks until the action is done and its picture is taken. It returns an *InvalidError if
-// the provider is unknown or if call is not of the provider's form.
+// the provider is unknown or if call is not of the provider's form. For OpenAI, whose results
+// always have a screenshot, it returns an error with the text of the result if none could be
+// taken, for example because the desktop does not run or ctx has ended.
 func (s *Server) Call(ctx context.Context, p Provider, call json.RawMessage) (any, error) {
 	a, err := p.adapter()
 	if err != nil {

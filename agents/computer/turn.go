@@ -14,7 +14,7 @@ type Turn struct {
 	Messages []any
 
 	Text string // what the model said
-	Done bool   // the model called no tool
+	Done bool   // the model called no tool; Messages has no results then
 }
 
 // Turn executes the calls in a provider's answer to a request: of the Messages API (Anthropic),
@@ -70,6 +70,9 @@ func (s *Server) Turn(ctx context.Context, p Provider, answer []byte) (Turn, err
 			t.Messages = append(t.Messages, raw)
 		}
 		t.Messages = append(t.Messages, results...)
+	}
+	if t.Done && p != OpenAI { // no results: a message without content would be refused
+		t.Messages = t.Messages[:min(1, len(t.Messages))]
 	}
 	return t, nil
 }
