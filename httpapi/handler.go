@@ -6,9 +6,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Mount adds the API's routes (/v1, /opencomputer, /ui, /docs, /llms.txt, /openapi.json,
-// /livez, /readyz and /metrics, but not /) to a fiber app. The app must set StreamRequestBody and
-// DisablePreParseMultipartForm, and must not set WriteTimeout, GETOnly,
+// Mount adds the API's routes (/v1, /opencomputer, /opencode, /ui, /docs, /llms.txt,
+// /openapi.json, /livez, /readyz and /metrics, but not /) to a fiber app. The app must set
+// StreamRequestBody and DisablePreParseMultipartForm, and must not set WriteTimeout, GETOnly,
 // DisableHeaderNormalizing or Prefork; otherwise Mount returns an error. It returns
 // ErrClosed after Close. Close ends the streams, but not the app.
 func (s *Server) Mount(app *fiber.App) error { return s.rest.Mount(app) }
