@@ -101,9 +101,9 @@ func (p ViewerPath) Connected() bool { return p.State == webrtc.PeerConnectionSt
 // failuresKept bounds the length of Diagnosis.Failed.
 const failuresKept = 5
 
-// Diagnose describes every hop. It resolves Inquiry.Host, unless there is an Owner, and then
-// asks the STUN servers, each for up to two seconds and no longer than ctx. The Problem fields
-// have the errors.
+// Diagnose describes every hop. It resolves Inquiry.Host, unless there is an Owner, which takes
+// up to two seconds. Then it asks all STUN servers concurrently, which takes up to two seconds.
+// It ends both when ctx ends. The Problem fields have the errors.
 func (s *Streamer) Diagnose(ctx context.Context, q Inquiry) Diagnosis {
 	d := s.network.inspect(ctx, q)
 	s.each(func(v *viewer) { d.Viewers = append(d.Viewers, v.path()) })

@@ -163,7 +163,7 @@ func (in *Instance) EndViewer(id string, may func(webrtc.ViewerInfo) bool) error
 }
 
 // Diagnose returns how viewers reach the live view or, if there is none, the network
-// that the next one uses. It blocks for up to two seconds to ask STUN servers.
+// that the next one uses. It blocks as webrtc.Streamer.Diagnose does.
 func (in *Instance) Diagnose(ctx context.Context, q webrtc.Inquiry) webrtc.Diagnosis {
 	if stream := in.RunningStream(); stream != nil {
 		return stream.Diagnose(ctx, q)
