@@ -127,10 +127,8 @@ func (a ChooseFile) enter(ctx context.Context, r *run, dialog desktop.Window) (e
 		if time.Since(begun) > enterTime {
 			return &FileDialogError{dialog.ID, fmt.Sprintf("the dialog %q did not take the path; click its field for names and try again", dialog.Title)}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(enterPause):
+		if err := pause(ctx, enterPause); err != nil {
+			return err
 		}
 	}
 }
