@@ -29,7 +29,8 @@ type Options struct {
 	Resume          string                     `json:"resume,omitempty" doc:"Agent's id of the session to resume"`
 }
 
-// WithDefaults returns the options with defaults in place of zero fields.
+// WithDefaults returns the options with defaults in place of zero fields. Only DefaultAgent gets
+// DefaultModel. Cwd has no default here.
 func (o Options) WithDefaults() Options {
 	o.Agent = cmp.Or(o.Agent, DefaultAgent)
 	if o.Agent == DefaultAgent {
@@ -50,8 +51,9 @@ type claudeOptions struct {
 }
 
 // MetaOf returns the _meta of session/new for Claude's adapter. It has the options that ACP
-// does not have, and requests the messages of the SDK. For other agents meta is nil, and
-// unsupported names the options that they do not get.
+// does not have, and requests the messages of the SDK. For other agents, and for an empty Agent,
+// meta is nil, and unsupported names the options that they do not get: call
+// [Options.WithDefaults] first.
 func MetaOf(o Options) (meta json.RawMessage, unsupported []string) {
 	if o.Agent != DefaultAgent {
 		return nil, o.beyondACP()
