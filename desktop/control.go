@@ -170,9 +170,10 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 // agent. Any other holder loses it only if force is set. Otherwise the error is a
 // [ControlHeldError].
 //
-// Like the other changes of control, it waits until the running input has ended, to release
-// the keys and buttons that a former holder holds. If that takes longer than 10 s, or if ctx
-// ends, control changes without the release, and the error is nil.
+// If a former holder has sent input, TakeControl waits until the running input has ended, and
+// releases the keys and buttons that are held. If that takes longer than 10 s, or if ctx ends,
+// control changes without the release, and the error is nil. The other methods that change
+// control do the same.
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, true)
 }
