@@ -45,7 +45,9 @@ type SessionTime struct {
 }
 
 // SessionOf describes a session. project is the id of its project, and version the version of
-// OpenCode that clients see.
+// OpenCode that clients see. The title of a session without one is the first line of its first
+// prompt, or "New session". SessionOf does not set Time.Archived: s does not say when it was
+// archived.
 func SessionOf(s agents.Session, project, version string) Session {
 	return Session{
 		ID: s.ID, Slug: s.ID, Project: project, Directory: s.Cwd, Version: version,
