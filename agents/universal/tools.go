@@ -355,7 +355,7 @@ func (s *State) emitAnswer(q openQuestion, kind, name string, synthetic bool) {
 }
 
 // Diff returns a unified diff of a file's text with one hunk and up to three lines of context on
-// each side.
+// each side. It returns "" if the texts are equal.
 func Diff(path, before, after string) string {
 	if before == after {
 		return ""
