@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +46,47 @@ func readAll(t testing.TB, path string) []Entry {
 		all = append(all, e)
 	}
 	return all
+}
+
+// busyDesktop has an event every 2 ms.
+type busyDesktop struct{ *desktop.EventLog }
+
+func (busyDesktop) Windows(context.Context, desktop.WindowFilter) ([]desktop.Window, error) {
+	return nil, nil
+}
+func (busyDesktop) Control() desktop.Control { return desktop.Control{} }
+func (busyDesktop) Status() desktop.Status   { return desktop.Status{} }
+
+func TestCloseWhileEventsKeepComing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := busyDesktop{desktop.NewEventLog("d")}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(2 * time.Millisecond):
+					d.Emit(click(1, 1))
+				}
+			}
+		}()
+		tl, err := Start(d, Config{Path: filepath.Join(t.TempDir(), "timeline.jsonl"), Epoch: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		begun := time.Now()
+		tl.Close()
+		if took := time.Since(begun); took > 2*drainMost {
+			t.Errorf("Close took %v", took)
+		}
+		close(stop)
+		<-stopped
+		d.Close()
+	})
 }
 
 func TestTimelineWritesWithinASecond(t *testing.T) {
