@@ -264,8 +264,16 @@ func TestTabs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	waited := make(chan error, 1)
+	go func() {
+		_, err := b.Wait(ctx, browser.Wait{Tab: second.ID, Text: "never there"})
+		waited <- err
+	}()
 	if err := b.CloseTab(ctx, second.ID); err != nil {
 		t.Fatal(err)
+	}
+	if err := <-waited; !errors.Is(err, browser.ErrNoTab) {
+		t.Errorf("Wait() = %v while its tab was closed, want ErrNoTab", err)
 	}
 	if tabs, err = b.Tabs(ctx); err != nil || len(tabs) != 1 {
 		t.Error(tabs, err)
