@@ -285,6 +285,35 @@ func TestOpenCodeTurn(t *testing.T) {
 	s.get(t, "/opencode/session/none/message").openCodeError(t, 404, "NotFoundError")
 }
 
+// TestOpenCodeInterrupted: the agent ends in the middle of a turn. A stream that begins later gets
+// the events of that end, until there is another turn.
+func TestOpenCodeInterrupted(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	dir, other := t.TempDir(), t.TempDir()
+	whole := followOpenCode(t, s, "/opencode/event")
+	id := newOpenCodeSession(t, s, "?directory="+dir)
+	prompt := "/opencode/session/" + id + "/prompt_async"
+	s.post(t, prompt, promptText("crash")).want(t, 204)
+	want := whole.until("session.idle")
+	for _, path := range []string{"/opencode/event", "/opencode/global/event", "/opencode/event?directory=" + dir} {
+		got := followOpenCode(t, s, path).until("session.idle")
+		if end := want[max(0, len(want)-len(got)):]; !slices.Equal(got, end) || !slices.Contains(typesOf(got), "message.updated") || !slices.Contains(typesOf(got), "session.status") {
+			t.Errorf("%s has %+v, want the end of %+v", path, got, want)
+		}
+	}
+	elsewhere := followOpenCode(t, s, "/opencode/event?directory="+other)
+	s.post(t, prompt, promptText("again")).want(t, 204)
+	whole.until("session.idle")
+	later := followOpenCode(t, s, "/opencode/event")
+	newOpenCodeSession(t, s, "?directory="+other)
+	for _, f := range []*ocEvents{elsewhere, later} {
+		if got := typesOf(f.until("session.created")); slices.Contains(got, "session.idle") {
+			t.Errorf("events %v", got)
+		}
+	}
+}
+
 // TestOpenCodeQueue: two prompts wait for each other, and an abort before the first event ends
 // both.
 func TestOpenCodeQueue(t *testing.T) {

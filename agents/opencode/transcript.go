@@ -36,6 +36,8 @@ type Transcript struct {
 	bytes    int // of messages
 	askedAll int // bytes of asked
 
+	interruption []Event // see Interruption
+
 	entry eventlog.Event // that Apply got
 	out   []Event
 }
@@ -109,6 +111,7 @@ func (t *Transcript) Trim() {
 		clear(t.byID)
 		clear(t.calls)
 		clear(t.results)
+		t.interruption = nil
 	}
 }
 
@@ -133,6 +136,10 @@ func (t *Transcript) DiffsOf(message string) []FileDiff {
 
 // Busy reports whether a prompt has no answer yet.
 func (t *Transcript) Busy() bool { return len(t.turns) > 0 }
+
+// Interruption returns the events of the end of the agent's process in the middle of the last
+// turn. It returns nil if the last turn ended in another way or runs.
+func (t *Transcript) Interruption() []Event { return t.interruption }
 
 // Commands returns the names of the agent's slash commands.
 func (t *Transcript) Commands() []string { return slices.Clone(t.commands) }
@@ -195,7 +202,7 @@ func (t *Transcript) Apply(e eventlog.Event) []Event {
 	case KindShell:
 		t.shell(env)
 	case "_adapter/agent_exited", "session/ended":
-		t.exited(e.Kind)
+		endTurns(t, e.Kind)
 	}
 	t.bound()
 	return t.out
@@ -299,6 +306,7 @@ func (t *Transcript) prompt(env envelope) {
 	if forked {
 		about.Message = ""
 	}
+	t.interruption = nil
 	m := t.addMessage(about.Message, "user")
 	m.Info.Agent = cmp.Or(about.Agent, t.mode)
 	m.Info.Model = &ModelRef{Provider: t.provider, Model: cmp.Or(about.Model, t.model), Variant: about.Variant}
@@ -429,15 +437,19 @@ func (t *Transcript) end(at int, finish string, failed *Error) {
 	}
 }
 
-// exited applies the end of the agent's process or of the session, which ends all turns.
-func (t *Transcript) exited(kind string) {
+// endTurns ends all turns with the agent's process or with the session.
+func endTurns(t *Transcript, kind string) {
 	rejectAll(t)
+	interrupted := len(t.turns) > 0
 	message := "The agent ended in the middle of the turn."
 	if kind == "session/ended" {
 		message = "The session ended in the middle of the turn."
 	}
 	for len(t.turns) > 0 {
 		t.end(0, "", &Error{Unknown, ErrorData{message}})
+	}
+	if interrupted {
+		t.interruption = t.out
 	}
 }
 

@@ -257,6 +257,22 @@ func TestQuestions(t *testing.T) {
 	if tr.Busy() {
 		t.Error("busy after the agent's end")
 	}
+	var last []string
+	for _, e := range tr.Interruption() {
+		last = append(last, e.Type)
+	}
+	if len(last) == 0 || last[0] != "permission.replied" || !slices.Equal(last, got[len(got)-len(last):]) {
+		t.Errorf("the interruption has %v of %v", last, got)
+	}
+	s.add(eventlog.Daemon, "_adapter/agent_exited", `{}`)
+	s.apply(tr)
+	if len(tr.Interruption()) != len(last) {
+		t.Error("the end of a process without a turn ends the interruption")
+	}
+	s.prompt(2, `{"type":"text","text":"y"}`)
+	if s.apply(tr); tr.Interruption() != nil {
+		t.Errorf("with a new turn the interruption is %v", tr.Interruption())
+	}
 }
 
 // TestDiffs joins several edits of a file.

@@ -29,7 +29,8 @@ type server struct {
 	t      *testing.T
 	binary string
 	env    []string
-	dir    string // of its state
+	dir    string   // of its state
+	access []string // flags; empty: no token and any port
 
 	cmd *exec.Cmd
 	url string
@@ -51,7 +52,11 @@ var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 // start runs the server until the test ends, or kill.
 func (s *server) start() {
 	s.t.Helper()
-	cmd := exec.Command(s.binary, "server", "--no-token", "--port", "0", "--log-level", "warn")
+	access := s.access
+	if len(access) == 0 {
+		access = []string{"--no-token", "--port", "0"}
+	}
+	cmd := exec.Command(s.binary, append([]string{"server", "--log-level", "warn"}, access...)...)
 	cmd.Env = s.env
 	cmd.Dir = s.dir
 	out, err := cmd.StdoutPipe()

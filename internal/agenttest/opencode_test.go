@@ -220,12 +220,18 @@ func freePort(t *testing.T) string {
 	return port
 }
 
+// tuiEnviron returns the environment of the terminal UI and its server.
+func tuiEnviron(t *testing.T, r *rig) []string {
+	t.Helper()
+	return append(r.environ(t), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1")
+}
+
 // openTUI runs deskhand opencode with an agent, in an environment. The server in the background
 // ends with the test.
 func openTUI(t *testing.T, binary, agent string, r *rig) *tui {
 	t.Helper()
 	port := freePort(t)
-	env := append(r.environ(t), "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1")
+	env := tuiEnviron(t, r)
 	t.Cleanup(func() {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "daemon", "stop", "--port", port)
 		cmd.Env = env
@@ -266,6 +272,33 @@ func TestOpenCodeTUI(t *testing.T) {
 		return !strings.Contains(screen, "△ Permission required") && strings.Contains(screen, "I was allowed to run it (allow_once).") && took.MatchString(screen)
 	})
 	u.golden("mock-result")
+}
+
+// TestOpenCodeTUIAfterCrash: the server is killed while an agent waits for a permission, and
+// started again. The terminal UI connects again and shows that the turn has ended. The session
+// continues.
+func TestOpenCodeTUIAfterCrash(t *testing.T) {
+	binary := build(t)
+	requireOpenCode(t, binary)
+	r := &rig{model: new(fakellm.Server), work: t.TempDir()}
+	env := tuiEnviron(t, r)
+	access := []string{"--token", "the-token-of-this-test", "--port", freePort(t)}
+	r.server = &server{t: t, binary: binary, env: env, dir: r.work, access: access}
+	r.start()
+	u := startTUI(t, r.work, env, binary, append([]string{"opencode", "--agent", "mock"}, access...)...)
+	u.shows("ctrl+p commands", "Build ·", "Mock")
+	u.send("hello")
+	u.until("the first turn", took.MatchString)
+	u.send("permission")
+	u.shows("△ Permission required", "$ rm -rf build", "Allow once")
+	r.kill()
+	r.start()
+	u.until("the end of the turn", func(screen string) bool { return !strings.Contains(screen, "△ Permission required") })
+	u.until("no message about it", func(screen string) bool { return !strings.Contains(screen, "Failed to send prompt") })
+	u.golden("mock-interrupted")
+	u.send("still there?")
+	u.until("the answer", func(screen string) bool { return strings.Count(screen, "still there?") == 2 })
+	u.golden("mock-continued")
 }
 
 // choose chooses a mode of the agent, which OpenCode calls an agent.

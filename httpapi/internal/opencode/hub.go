@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -27,6 +28,11 @@ const (
 
 	// heartbeat is the time between heartbeats of an event stream.
 	heartbeat = 10 * time.Second
+
+	// interruptedTime is how long new streams get the end of a turn that was interrupted. Clients
+	// that lost their stream with the server wait for it. The terminal UI connects again within
+	// 30 seconds, and pages in the background within a minute.
+	interruptedTime = 5 * time.Minute
 
 	// pollOthers is how often the sessions of other servers with the same log are read.
 	pollOthers = 2 * time.Second
@@ -171,6 +177,7 @@ func (a *area) follow(c *call, global bool) *rest.EventsOutput {
 		directory = c.directory
 	}
 	var next int64
+	var interrupted []agents.Session // that the stream has not told of
 	joined, greeted := false, false
 	beat := time.Now().Add(heartbeat)
 	own := func(kind string) []hubEvent {
@@ -189,12 +196,23 @@ func (a *area) follow(c *call, global bool) *rest.EventsOutput {
 				return a.Fail(c.ctx, rest.Route{ID: "opencode events"}, err)
 			}
 			joined = true
+			if interrupted, err = a.interrupted(c.ctx, directory); err != nil {
+				return a.Fail(c.ctx, rest.Route{ID: "opencode events"}, err)
+			}
 			return nil
 		},
 		Next: func(ctx context.Context) ([]hubEvent, error) {
 			if !greeted {
 				greeted = true
 				return own("server.connected"), nil
+			}
+			for len(interrupted) > 0 {
+				s := interrupted[0]
+				interrupted = interrupted[1:]
+				events, err := a.interruption(ctx, s)
+				if err != nil || len(events) > 0 {
+					return events, err
+				}
 			}
 			for {
 				events, more, err := a.hub.after(next)
@@ -236,6 +254,38 @@ func (a *area) follow(c *call, global bool) *rest.EventsOutput {
 			}
 		},
 	})
+}
+
+// interrupted returns the sessions of a directory, or of all, whose agents ended in the middle
+// of a turn a short time ago.
+func (a *area) interrupted(ctx context.Context, directory string) ([]agents.Session, error) {
+	host, err := a.Host.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := eventlog.SessionFilter{States: []eventlog.State{eventlog.Interrupted}, UpdatedSince: time.Now().Add(-interruptedTime), Newest: true}
+	page, _, err := host.Sessions(ctx, f, "", mostSessions)
+	return slices.DeleteFunc(page, func(s agents.Session) bool { return directory != "" && s.Cwd != directory }), err
+}
+
+// interruption returns the events with which the last turn of a session was interrupted. It
+// returns none if there is a newer turn.
+func (a *area) interruption(ctx context.Context, s agents.Session) (all []hubEvent, err error) {
+	host, err := a.Host.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var bad error
+	err = a.withTranscript(ctx, host, s, func(t *opencode.Transcript) {
+		for _, e := range t.Interruption() {
+			var one hubEvent
+			if one, bad = encode(s.Cwd, e); bad != nil {
+				return
+			}
+			all = append(all, one)
+		}
+	})
+	return all, cmp.Or(err, bad)
 }
 
 // follower follows the logs of all sessions and sends their events.
