@@ -99,7 +99,7 @@ func (p *agentProcess) choose(ctx context.Context, id, category, value string) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.host.cfg.RequestTimeout)
 	defer cancel()
-	raw, err := p.send(ctx, c)
+	raw, err := p.sendInTime(ctx, c)
 	if err != nil {
 		return err
 	}

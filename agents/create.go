@@ -160,7 +160,7 @@ func (p *agentProcess) makeSession(ctx context.Context, c *call, o SessionOption
 		defer cancel()
 		p.abandon(wait, c.wantID)
 	}()
-	raw, err := p.send(ctx, c)
+	raw, err := p.sendInTime(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,24 @@ func TestMadeWhole(t *testing.T) {
 	}
 }
 
+// An agent that never answers session/new gets no session, and the caller an error that names
+// both.
+func TestNewUnanswered(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: agentOf("SILENT_AT=session/new"), StartTimeout: 4 * time.Second, RestoreTimeout: time.Millisecond, RequestTimeout: time.Second})
+	_, err := h.CreateSession(within(t), "x", agents.SessionOptions{Agent: "scripted", Cwd: t.TempDir()})
+	if late, ok := errors.AsType[*agents.TimeoutError](err); !ok || late.Error() != "scripted did not answer session/new in time" {
+		t.Errorf("CreateSession = %v", err)
+	}
+	if s := stateOf(t, h, "x", eventlog.Failed); !strings.Contains(s.EndReason, "did not answer session/new") {
+		t.Errorf("the session ended because %s", s.EndReason)
+	}
+	_, err = h.Post(within(t), "srv", agents.PostOptions{Agent: "scripted"}, []byte(`{"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`))
+	if late, ok := errors.AsType[*agents.TimeoutError](err); !ok || late.Error() != "scripted did not answer session/new within 1s" {
+		t.Errorf("Post = %v", err)
+	}
+}
+
 // checkGivenUp checks that the session of a host which was killed while making it is not used
 // by the next host.
 func checkGivenUp(t *testing.T, left eventlog.Session) {

@@ -94,14 +94,20 @@ func (p *agentProcess) request(ctx context.Context, method string, params json.R
 	if err != nil {
 		return nil, err
 	}
-	raw, err := p.send(ctx, c)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = &TimeoutError{Agent: p.agent, Method: method}
-	}
+	raw, err := p.sendInTime(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return resultOf(method, raw)
+}
+
+// sendInTime is like send but returns a [TimeoutError] after the deadline of ctx.
+func (p *agentProcess) sendInTime(ctx context.Context, c *call) ([]byte, error) {
+	raw, err := p.send(ctx, c)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &TimeoutError{Agent: p.agent, Method: c.env.method}
+	}
+	return raw, err
 }
 
 // send submits a call and waits for its end. The call continues after the end of ctx.
