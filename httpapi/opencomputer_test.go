@@ -182,6 +182,24 @@ func TestOpenComputer(t *testing.T) {
 }
 
 // TestOpenComputerManyLines: the work for a message grows with its length only.
+// TestOpenComputerSandboxRefusals: a sandbox's own directory is not removed as a file, and a
+// timeout that no timer can hold is refused.
+func TestOpenComputerSandboxRefusals(t *testing.T) { //nolint:paralleltest // it sets a variable
+	t.Setenv("HOME", t.TempDir())
+	s := serve(t, Config{})
+	id := s.post(t, "/opencomputer/api/sandboxes", "{}").want(t, 200).json(t)["sandboxID"].(string)
+	one := "/opencomputer/api/sandboxes/" + id
+	for _, path := range []string{"", ".", "x/.."} {
+		if a := s.do(t, call{method: http.MethodDelete, path: one + "/files?path=" + path}); a.StatusCode != 400 {
+			t.Errorf("removing %q: %d %s", path, a.StatusCode, a.body)
+		}
+	}
+	if a := s.do(t, call{path: one + "/exec/run-async", body: `{"cmd":"true","timeout":9300000000}`}); a.StatusCode != 400 {
+		t.Errorf("a timeout of 300 years: %d %s", a.StatusCode, a.body)
+	}
+	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
+}
+
 func TestOpenComputerManyLines(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})

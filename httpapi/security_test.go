@@ -330,6 +330,8 @@ func TestLogHidesRefusedSecrets(t *testing.T) {
 	s.put(t, "/v1/secrets/"+strings.Repeat("hunter2", 20), `{"value":"x"}`)
 	s.put(t, "/v1/secrets/hunter2", `{"value":""}`)
 	s.put(t, "/v1/Secrets/hunter2", `{"value":"x"}`)
+	s.put(t, "/v1//secrets/hunter2", `{"value":"x"}`)
+	s.put(t, "/v1/%73ecrets/hunter2", `{"value":"x"}`)
 	s.do(t, call{method: "DELETE", path: "/v1/secrets/hunter2?dry=1"})
 	s.do(t, call{method: "PUT", path: "/v1/secrets/hunter2", anon: true})
 	s.put(t, "/v1/secrets/BANK", `{"value":"x"}`).want(t, 204)

@@ -4,6 +4,7 @@ import (
 	"context"
 	bytewise "encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -21,6 +22,9 @@ import (
 
 const (
 	frameStderr = 2
+
+	// maxTimeout is the longest time, in seconds, after which a program may be ended: a year.
+	maxTimeout = 365 * 24 * 3600
 
 	// killPatience is how long a call waits for the end of a program.
 	killPatience = 5 * time.Second
@@ -223,6 +227,9 @@ func (b *sandboxes) execute(c *call, noInput bool) (*execution, error) {
 	}
 	if body.Keep != nil {
 		return nil, notImplemented("maxRunAfterDisconnect is not supported: a program runs until its timeout or until it is killed")
+	}
+	if body.Timeout > maxTimeout {
+		return nil, rest.InvalidField("timeout", fmt.Sprintf("timeout must be at most %d seconds", maxTimeout))
 	}
 	x, err := b.start(c, process.Spec{Command: body.Command, Args: body.Args, Dir: c.at(body.Cwd), Env: body.Envs})
 	if err != nil {

@@ -3,6 +3,7 @@ package opencomputer
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -50,7 +51,12 @@ func (b *sandboxes) registerFiles(one string) {
 		_, err = b.files.Write(c.ctx, path(c), content, filesystem.WriteOptions{})
 		return nil, err
 	})
-	b.add(http.MethodDelete, one+"/files", func(c *call) (any, error) { return nil, b.files.Remove(c.ctx, path(c), true) })
+	b.add(http.MethodDelete, one+"/files", func(c *call) (any, error) {
+		if filepath.Clean(path(c)) == filepath.Clean(c.at("")) {
+			return nil, rest.InvalidField("path", "path must name a file or a directory in the sandbox; DELETE /sandboxes/{id} removes the sandbox")
+		}
+		return nil, b.files.Remove(c.ctx, path(c), true)
+	})
 	b.add(http.MethodPost, one+"/files/mkdir", func(c *call) (any, error) { return nil, b.files.Mkdir(path(c)) })
 	b.add(http.MethodGet, one+"/files/list", func(c *call) (any, error) {
 		page, err := b.files.List(c.ctx, path(c), filesystem.ListOptions{})

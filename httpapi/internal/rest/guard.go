@@ -134,9 +134,13 @@ func (a *API) Client(c *fiber.Ctx) string {
 // hideSecret takes the name of a secret out of a path. A client may have sent its value as the
 // name.
 func hideSecret(path string) string {
-	const secrets = "/v1/secrets/"
-	if i := strings.Index(strings.ToLower(path), secrets); i >= 0 && i+len(secrets) <= len(path) {
-		return path[:i+len(secrets)] + "REDACTED"
+	const secrets = "secrets/"
+	plain, err := url.PathUnescape(path)
+	if err != nil {
+		plain = path
+	}
+	if i := strings.Index(strings.ToLower(plain), secrets); i >= 0 && i+len(secrets) <= len(plain) {
+		return plain[:i+len(secrets)] + "REDACTED"
 	}
 	return path
 }
