@@ -108,6 +108,9 @@ func TestSkillsOfLargeTrees(t *testing.T) {
 		large := largeTree(t, repo, entry)
 		git(t, repo, "update-ref", "refs/heads/main", git(t, repo, "-c", "user.name=T", "-c", "user.email=t@example.com", "commit-tree", "-m", "x", large))
 		problems := u.begin(t, "first")
+		for try := 0; try < 10 && len(problems) == 1 && strings.Contains(problems[0], "it takes longer than"); try++ {
+			problems = u.begin(t, "first") // git is slow on a busy machine, and a session does not wait for long
+		}
 		if len(problems) != 1 || !strings.Contains(problems[0], "the repository has more than 100000 files") {
 			t.Errorf("%s: problems = %q", entry, problems)
 		}

@@ -104,7 +104,9 @@ func New(cfg Config) (_ *Server, err error) {
 	s.metrics, s.tracer = metrics.New(cfg.Version), cfg.tracer()
 	s.agents = s.newAgentHost()
 	s.tokens = grants.New(grants.Config{StateDir: state, NewestRecording: all.NewestRecording, Log: s.sharedLog(), Logger: cfg.Logger})
-	if s.rest, err = rest.New(cfg.restConfig(s.tokens.Find, s.metrics.Request)); err != nil {
+	api := cfg.restConfig(s.tokens.Find, s.metrics.Request)
+	api.Leaving = s.draining.Load
+	if s.rest, err = rest.New(api); err != nil {
 		return nil, errors.Join(err, files.Close(), known.Close())
 	}
 	s.routes = rest.Group{API: s.rest}
@@ -185,7 +187,6 @@ func (s *Server) OpenMedia() error { return s.fleet.OpenNetwork() }
 // that ends first, and agents.ErrClosed if the server is closed meanwhile. Close ends recordings.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
-	s.rest.CloseConnections()
 	host := s.agents.Started()
 	if host == nil {
 		return nil

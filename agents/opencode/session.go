@@ -72,3 +72,19 @@ func StatusOf(s agents.Session) Status {
 	}
 	return Status{"idle"}
 }
+
+// endTurns ends all turns with the agent's process or with the session.
+func endTurns(t *Transcript, kind string) {
+	rejectAll(t)
+	interrupted := len(t.turns) > 0
+	message := "The agent ended in the middle of the turn."
+	if kind == "session/ended" {
+		message = "The session ended in the middle of the turn."
+	}
+	for len(t.turns) > 0 {
+		t.end(0, "", &Error{Unknown, ErrorData{message}})
+	}
+	if interrupted {
+		t.interruption = t.out
+	}
+}

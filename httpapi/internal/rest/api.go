@@ -38,6 +38,10 @@ type Config struct {
 	// TrustProxy believes the X-Forwarded headers.
 	TrustProxy bool
 
+	// Leaving reports whether each answer closes its connection, because the server ends soon:
+	// clients then open the next one where a server takes it. Nil: no answer does.
+	Leaving func() bool
+
 	// MaxBodyBytes bounds bodies that are read into memory, unless their route has a
 	// bound of its own. LargestBody is the largest of these bounds.
 	MaxBodyBytes, LargestBody int64
@@ -101,7 +105,6 @@ type API struct {
 	Answers *bodyMemory
 	Guests  chan struct{}  // has an element for each request in GuestPlaces
 	closing chan struct{}  // closed when Close begins
-	leaving atomic.Bool    // set by CloseConnections
 	Serving sync.WaitGroup // calls of Serve, and what Handler started
 
 	mu       sync.Mutex // guards the fields below, and serving's Add against Close's Wait
@@ -140,10 +143,6 @@ func New(cfg Config) (*API, error) {
 	a.Huma.UseMiddleware(access{a}.authenticate, a.awaitPlace, a.checkQuery)
 	return a, nil
 }
-
-// CloseConnections makes each answer from now on close its connection. Clients then open the
-// next one where a server takes it, and do not use one that ends with this server.
-func (a *API) CloseConnections() { a.leaving.Store(true) }
 
 // Finish completes the document. The API answers requests from then on.
 func (a *API) Finish() {
