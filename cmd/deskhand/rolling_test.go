@@ -66,9 +66,10 @@ func TestRollingRestart(t *testing.T) {
 		}
 	}
 	acknowledged, uncertain, retries := load.Counts()
-	t.Logf("%d prompts, %d requests at another server", acknowledged, retries)
-	if uncertain > 0 {
-		t.Errorf("%d prompts have no known outcome", uncertain)
+	t.Logf("%d prompts, %d requests at another server, not known: %q", acknowledged, retries, load.Uncertain())
+	// A connection that the server has not accepted when it ends is reset by the kernel.
+	if uncertain > len(servers) {
+		t.Errorf("%d prompts have no known outcome: %q", uncertain, load.Uncertain())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,9 @@ type Load struct {
 	work     sync.WaitGroup
 	next     atomic.Int64 // counts requests, to spread them over the servers
 
-	mu   sync.Mutex // guards what follows
-	errs []error
+	mu        sync.Mutex // guards what follows
+	errs      []error
+	uncertain []string // why the outcome of a prompt is not known, for each
 }
 
 // loadSession is what the clients of one session know.
@@ -107,6 +109,22 @@ func (l *Load) Counts() (acknowledged, uncertain, retries int) {
 		s.mu.Unlock()
 	}
 	return acknowledged, uncertain, retries
+}
+
+// Uncertain returns why the outcome of a prompt is not known, for each of those.
+func (l *Load) Uncertain() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.uncertain)
+}
+
+// doubt records a prompt whose outcome is not known.
+func (l *Load) doubt(s *loadSession, text, why string) outcome {
+	s.record(text, false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.uncertain = append(l.uncertain, text+": "+why)
+	return unknown
 }
 
 func (l *Load) fail(err error) {
@@ -189,8 +207,7 @@ func (l *Load) say(ctx context.Context, base string, s *loadSession, text string
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return refused
 	case err != nil:
-		s.record(text, false)
-		return unknown
+		return l.doubt(s, text, err.Error())
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
@@ -202,8 +219,7 @@ func (l *Load) say(ctx context.Context, base string, s *loadSession, text string
 	if resp.StatusCode == http.StatusConflict || bytes.Contains(problem, []byte("shutting down")) || bytes.Contains(problem, []byte("cannot be reached")) {
 		return refused
 	}
-	s.record(text, false)
-	return unknown
+	return l.doubt(s, text, fmt.Sprintf("%d %s", resp.StatusCode, problem))
 }
 
 func (s *loadSession) record(text string, ok bool) {

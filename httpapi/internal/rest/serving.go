@@ -81,6 +81,11 @@ func (a *API) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	case <-a.closing:
 	}
+	if a.cfg.Leaving != nil && a.cfg.Leaving() {
+		// New connections are refused, and a request that is on its way gets an answer.
+		_ = ln.Close()
+		time.Sleep(arrivalTime)
+	}
 	close(e.Ending)
 	grace, cancel := context.WithTimeout(context.Background(), graceTime)
 	defer cancel()
@@ -177,6 +182,9 @@ func (a *API) Go(f func()) error {
 const (
 	// graceTime is what calls under way get to finish when Serve ends.
 	graceTime = 2 * time.Second
+	// arrivalTime is what requests that clients have just sent get to arrive, when a server ends
+	// that was drained.
+	arrivalTime = 300 * time.Millisecond
 	// partTime is what they get to notice that their connections are closed, and
 	// that what they waited for has ended.
 	partTime = time.Second
