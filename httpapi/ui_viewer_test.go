@@ -105,7 +105,7 @@ const clickableScript = `((selector) => {
 	window.placeBefore = place;
 	const hit = document.elementFromPoint(x, y);
 	if (!hit || !(e.contains(hit) || hit.contains(e) && !hit.contains(document.body))) return { problem: "at " + place + " there is " + (hit?.outerHTML.slice(0, 300) ?? "nothing") };
-	if (getComputedStyle(e).pointerEvents === "none") return { problem: "it takes no clicks" };
+	if (e.matches("button") && getComputedStyle(e).pointerEvents === "none") return { problem: "it takes no clicks" };
 	if (before !== place) return { problem: "it moves: " + before + ", then " + place };
 	let awaited = true;
 	hit.addEventListener(hit.matches("select") ? "pointerdown" : "click", () => { awaited = false; }, { capture: true, once: true });
