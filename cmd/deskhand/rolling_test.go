@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/deskhand/deskhand/internal/benchscale"
 	"github.com/deskhand/deskhand/internal/testpostgres"
+	"github.com/deskhand/deskhand/internal/testspace"
 )
 
 // TestRollingRestart restarts two servers on one Postgres, one after the other, while clients prompt
@@ -27,7 +27,7 @@ func TestRollingRestart(t *testing.T) {
 	var ports [2]string
 	var servers [2]*server
 	for i := range servers {
-		ports[i] = unusedPort(t)
+		ports[i] = testspace.Port(t)
 		servers[i] = start(fmt.Sprint(i), ports[i])
 	}
 	load := benchscale.NewLoad(token, servers[0].base, servers[1].base)
@@ -71,21 +71,6 @@ func TestRollingRestart(t *testing.T) {
 	if uncertain > len(servers) {
 		t.Errorf("%d prompts have no known outcome: %q", uncertain, load.Uncertain())
 	}
-}
-
-// unusedPort returns a port that no program listens on.
-func unusedPort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // TestFlagsOfServers checks what --advertise and --gone-after refuse.

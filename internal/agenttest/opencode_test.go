@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/hinshun/vt10x"
 
 	"github.com/deskhand/deskhand/internal/fakellm"
+	"github.com/deskhand/deskhand/internal/testspace"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -205,21 +205,6 @@ func requireOpenCode(t *testing.T, binary string) {
 	}
 }
 
-// freePort returns a port that no server has.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // tuiEnviron returns the environment of the terminal UI and its server.
 func tuiEnviron(t *testing.T, r *rig) []string {
 	t.Helper()
@@ -230,7 +215,7 @@ func tuiEnviron(t *testing.T, r *rig) []string {
 // ends with the test.
 func openTUI(t *testing.T, binary, agent string, r *rig) *tui {
 	t.Helper()
-	port := freePort(t)
+	port := testspace.Port(t)
 	env := tuiEnviron(t, r)
 	t.Cleanup(func() {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "daemon", "stop", "--port", port)
@@ -282,7 +267,7 @@ func TestOpenCodeTUIAfterCrash(t *testing.T) {
 	requireOpenCode(t, binary)
 	r := &rig{model: new(fakellm.Server), work: t.TempDir()}
 	env := tuiEnviron(t, r)
-	access := []string{"--token", "the-token-of-this-test", "--port", freePort(t)}
+	access := []string{"--token", "the-token-of-this-test", "--port", testspace.Port(t)}
 	r.server = &server{t: t, binary: binary, env: env, dir: r.work, access: access}
 	r.start()
 	u := startTUI(t, r.work, env, binary, append([]string{"opencode", "--agent", "mock"}, access...)...)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deskhand/deskhand/internal/testspace"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -16,11 +17,11 @@ import (
 func startCaddy(t *testing.T, s *server) (p proxied, accessLog string) {
 	t.Helper()
 	cert, key := certificate(t, deskName)
-	dir, at := t.TempDir(), deskName+":"+freePort(t)
+	dir, at := t.TempDir(), deskName+":"+testspace.Port(t)
 	site := block(t, "docs/deploy/caddy.md", "site",
 		"desk.example.com {", at+" {\n\ttls "+cert+" "+key, "/var/log/caddy", dir, "127.0.0.1:2468", s.at)
 	cmd := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config",
-		writeFile(t, "Caddyfile", "{\n\tadmin off\n\thttp_port "+freePort(t)+"\n}\n"+site))
+		writeFile(t, "Caddyfile", "{\n\tadmin off\n\thttp_port "+testspace.Port(t)+"\n}\n"+site))
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	d := start(t, cmd)
 	_, port, _ := strings.Cut(at, ":")
@@ -70,7 +71,7 @@ func TestCaddyPublished(t *testing.T) {
 	slow(t)
 	t.Parallel()
 	testx11.Require(t, "caddy", "Xvfb", "openbox", "dbus-daemon", "chromium")
-	port := freePort(t)
+	port := testspace.Port(t)
 	s := serve(t, block(t, "docs/deploy/caddy.md", "published server", "2468", port), "--port", port, "--media-udp-port", "off")
 	p, _ := startCaddy(t, s)
 	p.call(t, http.MethodPost, "/v1/desktop/start", `{"width":640,"height":480}`)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/internal/testpostgres"
+	"github.com/deskhand/deskhand/internal/testspace"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -49,12 +50,12 @@ func TestFleet(t *testing.T) {
 		args := slices.DeleteFunc(fleetCommand(t, name), func(arg string) bool {
 			return arg == "--log-format=json" || strings.HasPrefix(arg, "--ice-server=") // serve reads text, and there is no TURN server
 		})
-		port := freePort(t)
+		port := testspace.Port(t)
 		if !slices.Contains(args, "--advertise=http://"+name+":2468") || !slices.Contains(args, "--proxy-sessions") {
 			t.Errorf("%s: %v", name, args)
 		}
 		s, stop := serveUntil(t, "deskhand "+strings.Join(args, " "), "--host", "127.0.0.1", "--port", port, "--token", token, "--database", dsn,
-			"--advertise", "http://127.0.0.1:"+port, "--metrics-listen", "127.0.0.1:"+freePort(t))
+			"--advertise", "http://127.0.0.1:"+port, "--metrics-listen", "127.0.0.1:"+testspace.Port(t))
 		servers, stops = append(servers, s), append(stops, stop)
 		if !strings.Contains(caddyfile, name+":2468") {
 			t.Errorf("the proxy does not know %s", name)
@@ -62,10 +63,10 @@ func TestFleet(t *testing.T) {
 		caddyfile = strings.ReplaceAll(caddyfile, name+":2468", s.at)
 	}
 	cert, key := certificate(t, deskName)
-	at, dir := deskName+":"+freePort(t), t.TempDir()
+	at, dir := deskName+":"+testspace.Port(t), t.TempDir()
 	caddyfile = strings.NewReplacer("{$HOST}", at, "tls internal", "tls "+cert+" "+key).Replace(caddyfile)
 	cmd := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config",
-		writeFile(t, "Caddyfile", "{\n\tadmin off\n\thttp_port "+freePort(t)+"\n}\n"+caddyfile))
+		writeFile(t, "Caddyfile", "{\n\tadmin off\n\thttp_port "+testspace.Port(t)+"\n}\n"+caddyfile))
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	start(t, cmd)
 	c := newClient(&url.URL{Scheme: "https", Host: at}, token)

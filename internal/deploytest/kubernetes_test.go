@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deskhand/deskhand/internal/testspace"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -42,7 +43,7 @@ func TestOverlays(t *testing.T) {
 // Prometheus ask for.
 func servesAs(t *testing.T, c container) {
 	t.Helper()
-	metrics := "127.0.0.1:" + freePort(t)
+	metrics := "127.0.0.1:" + testspace.Port(t)
 	args := slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool { return arg == "--log-format=json" }) // serve reads text
 	command := strings.NewReplacer("0.0.0.0:9090", metrics, "$(POD_NAME)", "deskhand-0").Replace("deskhand " + strings.Join(args, " "))
 	s := serve(t, command)

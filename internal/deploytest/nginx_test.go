@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/testspace"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -32,7 +33,7 @@ func startNginx(t *testing.T, s *server, stream string) nginx {
 	t.Helper()
 	cert, key := certificate(t, deskName)
 	n := nginx{dir: t.TempDir()}
-	https, plain := freePort(t), freePort(t)
+	https, plain := testspace.Port(t), testspace.Port(t)
 	n.https = &url.URL{Scheme: "https", Host: deskName + ":" + https}
 	n.http = "127.0.0.1:" + plain
 	site := block(t, "docs/deploy/nginx.md", "site",
@@ -121,7 +122,7 @@ func TestNginxStream(t *testing.T) {
 	if _, err := os.Stat(streamModule); err != nil && os.Getenv("REQUIRE_TOOLS") == "" {
 		t.Skip("nginx has no module for TCP here: ", err)
 	}
-	media := freePort(t)
+	media := testspace.Port(t)
 	s := serve(t, block(t, "docs/deploy/nginx.md", "stream server", "2469", media), "--media-udp-port", "off")
 	stream := block(t, "docs/deploy/nginx.md", "stream", "127.0.0.1:2468", s.at, "2469", media)
 	n := startNginx(t, s, stream)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -185,15 +184,4 @@ func serveUntil(t *testing.T, command string, flags ...string) (s *server, stop 
 // direct is the way to the server without a proxy.
 func (s *server) direct() *client {
 	return newClient(&url.URL{Scheme: "http", Host: s.at}, s.token)
-}
-
-// freePort returns a port that nothing listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
 }

@@ -1,5 +1,5 @@
-// Package testspace gives tests a disk of their own that is small enough to be
-// filled.
+// Package testspace gives tests room of their own on the machine: a disk that is small enough
+// to be filled, and a free port.
 //
 //	func TestDiskFull(t *testing.T) {
 //		dir := testspace.Disk(t, "6m")
@@ -17,8 +17,10 @@ package testspace
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -69,4 +71,16 @@ func again(t *testing.T) {
 	case !bytes.Contains(out, []byte("--- PASS: "+t.Name())):
 		t.Fatalf("the test did not run:\n%s", out)
 	}
+}
+
+// Port returns a TCP port of 127.0.0.1 on which no program listens, for a server that a test
+// starts as a program of its own. Another program may take it before the server does.
+func Port(tb testing.TB) string {
+	tb.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer ln.Close()
+	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
 }
