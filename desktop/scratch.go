@@ -45,16 +45,16 @@ func scratchBase(mode fs.FileMode) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("temporary directory: %w", err)
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 && os.Geteuid() == 0 {
-		if err := os.Rename(base, base+"-foreign-"+rand.Text()); err != nil {
-			return "", fmt.Errorf("temporary directory: %w", err)
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if ok && owner.Uid != 0 && os.Geteuid() == 0 {
+		if err = os.Rename(base, base+"-foreign-"+rand.Text()); err == nil {
+			err = makeMode(base, mode)
 		}
-		if err := makeMode(base, mode); err != nil {
+		if err != nil {
 			return "", fmt.Errorf("temporary directory: %w", err)
 		}
 		return base, nil
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || info.Mode().Perm() != mode || int(owner.Uid) != os.Geteuid() {
 		return "", fmt.Errorf("temporary directory %s: is not this user's own with mode %#o; remove it or set TMPDIR", base, mode)
 	}
