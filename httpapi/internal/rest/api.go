@@ -121,6 +121,9 @@ func New(cfg Config) (*API, error) {
 	if err := cfg.setConnectionLimits(); err != nil {
 		return nil, err
 	}
+	if cfg.Leaving == nil {
+		cfg.Leaving = func() bool { return false }
+	}
 	a := &API{
 		Patience: slowClient, Early: earlyHeaders, Beat: whiteSpace,
 		ReadTime: ReadTime, MessageTime: messageTime,

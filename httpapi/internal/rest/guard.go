@@ -67,7 +67,7 @@ func (a access) enter(c *fiber.Ctx) (err error) {
 		a.observe(c, begun)
 		a.endSpan(c)
 	}()
-	if a.cfg.Leaving != nil && a.cfg.Leaving() && !c.Context().Request.Header.ConnectionUpgrade() {
+	if a.cfg.Leaving() && !c.Context().Request.Header.ConnectionUpgrade() {
 		c.Context().SetConnectionClose()
 	}
 	if why := badFraming(c); why != "" {

@@ -81,7 +81,7 @@ func (a *API) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	case <-a.closing:
 	}
-	if a.cfg.Leaving != nil && a.cfg.Leaving() {
+	if a.cfg.Leaving() {
 		// New connections are refused, and a request that is on its way gets an answer.
 		_ = ln.Close()
 		time.Sleep(arrivalTime)
