@@ -1,4 +1,4 @@
-// The colors of the page: those of the system, light or dark.
+// The theme of the page: light, dark, or what the system says.
 
 const storage = "theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
@@ -13,8 +13,10 @@ class Theme extends EventTarget {
   /** choice is system, light or dark. */
   get choice() { return document.documentElement.dataset.theme ?? "system"; }
 
+  /** dark reports whether the page is dark now. */
   get dark() { return this.choice === "system" ? system.matches : this.choice === "dark"; }
 
+  /** choose sets the theme, here and on later visits. */
   choose(choice) {
     localStorage.setItem(storage, choice);
     this.#apply(choice);

@@ -11,8 +11,11 @@ const mostArgument = 20_000; // characters
 // A card that appears or moves under the pointer gets no click that was meant for another.
 function hold(element) {
   element.classList.add("moved");
-  setTimeout(() => element.classList.remove("moved"), settling);
+  clearTimeout(held.get(element));
+  held.set(element, setTimeout(() => element.classList.remove("moved"), settling));
 }
+
+const held = new WeakMap(); // by element: the timer that lets it take clicks again
 
 // verbatim shows characters that are invisible, or change the order of others, as their codes.
 const verbatim = (text) => text.replace(/[\p{Cf}\p{Zl}\p{Zp}]|(?![\n\t])\p{Cc}/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
@@ -80,7 +83,7 @@ export class Permissions {
       card.append(make("div", { className: "plan-text", tabIndex: 0 }, body.element));
     }
     for (const change of diffs) card.append(difference(change));
-    const shown = ([key, value]) => (key === "plan" && text) || (["command", "cmd"].includes(key) && verbatim([value].flat().join(" ")) === command);
+    const shown = ([key, value]) => (key === "plan" && text) || (["command", "cmd"].includes(key) && verbatim(commandOf({ command: value })) === command);
     const rest = Object.entries(input).filter((entry) => !shown(entry));
     if (rest.length) card.append(make("dl", {}, ...rest.flatMap(([key, value]) => [make("dt", {}, verbatim(key)), make("dd", {}, argument(value))])));
     const folder = input.cwd ?? input.workdir ?? this.#folder();
