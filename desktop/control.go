@@ -171,9 +171,10 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 // [ControlHeldError].
 //
 // If a former holder has sent input, TakeControl waits until the running input has ended, and
-// releases the keys and buttons that are held. If that takes longer than 10 s, or if ctx ends,
-// control changes without the release, and the error is nil. The other methods that change
-// control do the same.
+// releases the keys and buttons that are held. If the input runs for more than 10 s, or until ctx
+// ends, control changes without the wait, the error is nil, and the next input releases them. If
+// the X server hangs, control changes as well, and the error is that of ctx or a *DeadlineError.
+// The other methods that change control do the same.
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, true)
 }
@@ -254,7 +255,8 @@ func (in *inputs) changeControl(ctx context.Context, decide func(now Control) (C
 		return s.input.ReleaseAll()
 	})
 	if !begun.Swap(true) {
-		_, err = in.tryControl(decide, true) // there is no X server, so nothing is held down
+		in.releaseDue.Store(true)
+		_, err = in.tryControl(decide, true)
 		return err
 	}
 	if refused := <-decided; refused != nil {

@@ -1,6 +1,7 @@
 package desktop_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -166,5 +167,41 @@ func TestControlMovesReleaseKeys(t *testing.T) {
 	if err := d.ReleaseControl(as, ann); err != nil {
 		t.Fatal(err)
 	}
+	pressKey(t, d, path)
+}
+
+// TestControlMovesDuringInput takes control while an input of the holder does not end. The next
+// input releases the holder's keys.
+func TestControlMovesDuringInput(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	as := desktop.WithActor(t.Context(), ann)
+	if err := d.RequestControl(as, ann); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.KeyDown(as, "shift"); err != nil {
+		t.Fatal(err)
+	}
+	running, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = d.Exclusive(as, func(context.Context, *desktop.Turn) error { // it loses control meanwhile
+			close(running)
+			<-end
+			return nil
+		})
+	}()
+	<-running
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := d.TakeSharedControl(ctx, bob, true); err != nil {
+		t.Errorf("TakeSharedControl: %v", err)
+	}
+	if h := d.Control().Holder; h == nil || *h != bob {
+		t.Errorf("%v has control", h)
+	}
+	close(end)
+	<-ended
 	pressKey(t, d, path)
 }

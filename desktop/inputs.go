@@ -3,6 +3,7 @@ package desktop
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/internal/x11"
@@ -14,6 +15,10 @@ type inputs struct {
 	control control
 	turns   *turns
 	pending pendingInputs
+
+	// releaseDue means that a former holder of control may hold keys or buttons, which
+	// the next input releases first.
+	releaseDue atomic.Bool
 }
 
 // act runs one input in its turn, if control and the policy allow it, emits it, and
@@ -60,7 +65,7 @@ func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Durat
 			turns.release(s.input.Quiesce)
 		}
 	})
-	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, ErrInterrupted) {
 		err = &InterruptedError{Op: op, Cause: context.Cause(ctx)} // f has not returned yet
 	}
 	return v, err
@@ -78,6 +83,11 @@ func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action
 	}
 	if err := in.turnsOf(ctx).acquireFor(ctx, a, op, viewer || releases); err != nil {
 		return false, err
+	}
+	if in.releaseDue.Swap(false) {
+		if err := s.input.ReleaseAll(); err != nil {
+			return true, err
+		}
 	}
 	if prepare != nil {
 		if err := prepare(s); err != nil {
