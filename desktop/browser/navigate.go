@@ -64,8 +64,8 @@ func checkTimeout(m Milliseconds) error {
 // Navigate loads a URL in a tab and waits until the page is loaded as far as Navigate.Until
 // says. It returns a *NavigationError if the page cannot be loaded, and a *desktop.DeadlineError
 // after the timeout; the page then continues to load. With these errors the Tab is as it is at
-// that time. A URL that starts a download changes no page and is no error. A tab that is closed
-// meanwhile ends the wait, without an error.
+// that time. A URL that starts a download changes no page and is no error. If the tab is closed
+// meanwhile, Navigate returns ErrNoTab.
 func (b *Browser) Navigate(ctx context.Context, n Navigate) (Tab, error) {
 	if err := checkURL("URL", n.URL); err != nil {
 		return Tab{}, err
@@ -150,10 +150,21 @@ func (b *tabs) navigate(ctx context.Context, n Navigate, command string, begin f
 	if err == nil && n.Until != LoadNone {
 		b.readTitle(ctx, t, session)
 	}
-	b.mu.Lock()
-	tab := t.describe(t.id)
-	b.mu.Unlock()
+	tab, closed := b.describe(t)
+	if err == nil {
+		err = closed
+	}
 	return tab, explain(ctx, err)
+}
+
+// describe returns a tab as it is, and an error if it has been closed.
+func (b *tabs) describe(t *tab) (Tab, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.find(t.id) == nil {
+		return t.describe(t.id), fmt.Errorf("%w: it was closed", ErrNoTab)
+	}
+	return t.describe(t.id), nil
 }
 
 // readTitle asks a page for its title, which the browser reports later.
@@ -239,12 +250,7 @@ func (b *Browser) Wait(ctx context.Context, w Wait) (Tab, error) {
 	if err != nil {
 		return Tab{}, explain(ctx, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.find(t.id) == nil {
-		return Tab{}, fmt.Errorf("%w: it was closed", ErrNoTab)
-	}
-	return t.describe(t.id), nil
+	return b.describe(t)
 }
 
 func (b *tabs) awaitMatch(ctx context.Context, t *tab, session string, w Wait) error {

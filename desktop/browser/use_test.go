@@ -58,6 +58,15 @@ func serve(tb testing.TB) *httptest.Server {
 		case <-r.Context().Done():
 		}
 	})
+	mux.HandleFunc("/unfinished", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, "<title>Unfinished</title><p>the beginning")
+		w.(http.Flusher).Flush()
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	})
 	mux.HandleFunc("/download", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Disposition", "attachment; filename=report.txt")
 		_, _ = fmt.Fprint(w, "the report")
@@ -507,5 +516,31 @@ func TestProxy(t *testing.T) {
 	b := start(t, browser.Config{Headless: true, Proxy: proxy.URL})
 	if tab, err := b.Navigate(t.Context(), browser.Navigate{URL: "http://nowhere.example/page"}); err != nil || tab.Title != "http://nowhere.example/page" {
 		t.Error(tab, err)
+	}
+}
+
+// TestNavigateClosedTab closes a tab while its page loads.
+func TestNavigateClosedTab(t *testing.T) {
+	t.Parallel()
+	site := serve(t)
+	b := start(t, browser.Config{})
+	ctx := t.Context()
+	tab, err := b.NewTab(ctx, site.URL+"/second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := b.Navigate(ctx, browser.Navigate{Tab: tab.ID, URL: site.URL + "/unfinished"})
+		loaded <- err
+	}()
+	if _, err := b.Wait(ctx, browser.Wait{Tab: tab.ID, URL: "/unfinished", Text: "the beginning"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CloseTab(ctx, tab.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-loaded; !errors.Is(err, browser.ErrNoTab) {
+		t.Errorf("Navigate() = %v while its tab was closed, want ErrNoTab", err)
 	}
 }
