@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -98,6 +99,31 @@ func TestServersWhoseAddressIsWrong(t *testing.T) {
 	if _, err := New(Config{AgentHost: agents.Config{Address: "deskhand:2468/path"}}); err == nil || !strings.Contains(err.Error(), "Address") {
 		t.Errorf("New with a wrong address: %v", err)
 	}
+}
+
+// TestAnswersOfAnotherServer passes requests on to a server that answers wrongly.
+func TestAnswersOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	dsn := testpostgres.Start(t).DSN()
+	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "deskhand=theirs")
+		w.Header().Set("Clear-Site-Data", "*")
+		w.Header().Set("X-Other", "kept")
+		if r.Method == http.MethodGet {
+			w.Header().Set("Connection", "Upgrade")
+			w.Header().Set("Upgrade", "websocket")
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}
+	}))
+	defer odd.Close()
+	here := serve(t, Config{Token: "the-token-of-all", EventLog: eventlog.Config{DSN: dsn}, AgentHost: agents.Config{Address: odd.URL}})
+	proxy := serveShared(t, dsn, Config{ProxySessions: true})
+	here.send(t, "/v1/acp/one?agent=mock", acpEcho).want(t, 200)
+	a := proxy.send(t, "/v1/acp/one", acpEcho).want(t, 200)
+	if h := a.Header; h.Get("Set-Cookie") != "" || h.Get("Clear-Site-Data") != "" || h.Get("X-Other") != "kept" {
+		t.Errorf("headers of the answer: %v", h)
+	}
+	proxy.get(t, "/v1/acp/one").problem(t, 503, "stream_error")
 }
 
 // TestServersShareTokens: a token of one server is valid on all from then on, and ends on all.

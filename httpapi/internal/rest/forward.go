@@ -27,7 +27,11 @@ var (
 		fiber.HeaderContentLength, fiber.HeaderXRequestID,
 	}
 	askedHeaders    = append([]string{fiber.HeaderHost, fiber.HeaderOrigin, fiber.HeaderReferer, fiber.HeaderCookie, fiber.HeaderExpect}, hopHeaders...)
-	answeredHeaders = append([]string{fiber.HeaderVary, "Date", fiber.HeaderXContentTypeOptions, "Cross-Origin-Resource-Policy"}, hopHeaders...)
+	answeredHeaders = append([]string{
+		fiber.HeaderVary, "Date", fiber.HeaderXContentTypeOptions, "Cross-Origin-Resource-Policy",
+		// What a browser would take for the server that it asked.
+		fiber.HeaderSetCookie, "Clear-Site-Data", fiber.HeaderContentSecurityPolicy, fiber.HeaderStrictTransportSecurity,
+	}, hopHeaders...)
 )
 
 // newPeers returns the client of forwarder.
@@ -121,7 +125,11 @@ func (a forwarder) ask(ctx context.Context, r *Request, to string) (*http.Respon
 	})
 	out.Header.Set(forwarded, "1")
 	out.Header.Set(fiber.HeaderXRequestID, r.asked.id)
-	return a.peers.Do(out)
+	answer, err := a.peers.Do(out)
+	if err == nil && answer.StatusCode == http.StatusSwitchingProtocols {
+		return nil, errors.Join(errors.New("it changed the protocol"), answer.Body.Close())
+	}
+	return answer, err
 }
 
 // pass streams the answer of another server. If that breaks off, so does the connection to the
