@@ -21,6 +21,10 @@ const (
 	// joinPause is keyPause while a viewer has not seen any picture.
 	joinPause = 100 * time.Millisecond
 
+	// ratePause is the least time between two bit rates, because an encoder may restart for
+	// each of them.
+	ratePause = 500 * time.Millisecond
+
 	// linger is how long the encoder is kept without viewers, in case one reloads the page.
 	linger = 10 * time.Second
 )
@@ -35,6 +39,7 @@ type loop struct {
 
 	enc     encoder
 	rate    int       // of enc
+	rated   time.Time // when rate was set
 	sent    time.Time // the latest picture
 	shown   time.Time // when the latest frame was captured
 	keyed   time.Time // the latest key picture
@@ -196,13 +201,15 @@ func (l *loop) next(now time.Time) time.Time {
 }
 
 // due returns when to improve the picture without a new frame. Zero: never. While frames
-// come, they improve it.
+// come, they improve it. A limit of the frame rate does not delay the improvements of a
+// screen without changes.
 func (l *loop) due() time.Time {
 	due := l.enc.Due()
 	if due.IsZero() {
 		return due
 	}
-	for _, soonest := range []time.Time{l.sent.Add(l.interval()), l.shown.Add(2 * l.interval())} {
+	least := time.Second / time.Duration(l.s.cfg.FrameRate)
+	for _, soonest := range []time.Time{l.sent.Add(least), l.shown.Add(2 * l.interval())} {
 		if due.Before(soonest) {
 			due = soonest
 		}
@@ -210,7 +217,7 @@ func (l *loop) due() time.Time {
 	return due
 }
 
-func (l *loop) interval() time.Duration { return time.Second / time.Duration(l.s.cfg.FrameRate) }
+func (l *loop) interval() time.Duration { return time.Second / time.Duration(l.s.frames.Load()) }
 
 // pace sets when the next frame may be captured, after a frame that was captured at begun.
 //
@@ -252,7 +259,7 @@ func (l *loop) show(f desktop.FeedFrame) error {
 	}
 	key := l.enc == nil || l.keyDue(begun)
 	if l.enc == nil {
-		l.rate = int(l.s.rate.Load())
+		l.rate, l.rated = int(l.s.rate.Load()), begun
 		enc, err := l.s.newEncoder(encoderConfig{
 			Size: f.Size, FrameRate: l.s.cfg.FrameRate, Bitrate: l.rate, Send: l.s.deliver,
 		})
@@ -266,11 +273,11 @@ func (l *loop) show(f desktop.FeedFrame) error {
 }
 
 func (l *loop) encode(f *desktop.FeedFrame, key bool) error {
-	if rate := int(l.s.rate.Load()); rate != l.rate {
-		l.rate = rate
+	now := time.Now()
+	if rate := int(l.s.rate.Load()); rate != l.rate && now.Sub(l.rated) >= ratePause {
+		l.rate, l.rated = rate, now
 		l.enc.SetBitrate(rate)
 	}
-	now := time.Now()
 	if key {
 		l.s.wantKey.Store(false)
 		l.keyed = now

@@ -10,6 +10,7 @@ import (
 // first drawing of each frame waited.
 func paced(rate int, drawn []time.Duration) (waits []time.Duration) {
 	l := &loop{s: &Streamer{cfg: Config{FrameRate: rate}}}
+	l.s.adapt()
 	begin := time.Now()
 	for i := 0; i < len(drawn); {
 		at := begin.Add(drawn[i])

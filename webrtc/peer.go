@@ -233,17 +233,6 @@ func (p *peer) followLine() {
 	}
 }
 
-// adapt sets the bit rate to the rate of the slowest viewer, but not below MinBitrate.
-func (s *Streamer) adapt() {
-	rate := int64(s.cfg.Bitrate)
-	s.each(func(v *viewer) {
-		if a := v.allowed.Load(); v.live.Load() && a > 0 {
-			rate = min(rate, a)
-		}
-	})
-	s.rate.Store(max(rate, int64(s.cfg.MinBitrate)))
-}
-
 const playoutDelayURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
 // connect makes the peer connection of a viewer and the estimator of its bandwidth. It

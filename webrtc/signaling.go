@@ -62,6 +62,7 @@ type signaling struct {
 	wants  bool                      // control, as soon as there is a connection
 	held   []webrtc.ICECandidateInit // candidates that came before the answer
 	seen   int                       // how many candidates came
+	limit  videoLimit
 }
 
 // ServeSignaling serves the browser of one viewer. It blocks until conn.Receive returns an
@@ -290,6 +291,12 @@ func (g *signaling) handle(ctx context.Context, text []byte) error {
 			return err
 		}
 		return g.switchAudio(ctx, wanted.Disabled)
+	case "signal/video":
+		var limit videoLimit
+		if err := into(&limit); err != nil {
+			return err
+		}
+		return g.limitVideo(limit)
 	case "signal/answer":
 		var answer struct{ SDP string }
 		if err := into(&answer); err != nil {
@@ -302,7 +309,7 @@ func (g *signaling) handle(ctx context.Context, text []byte) error {
 			return err
 		}
 		return g.candidate(c)
-	case "client/heartbeat", "system/logs", "keyboard/map", "keyboard/modifiers", "signal/video":
+	case "client/heartbeat", "system/logs", "keyboard/map", "keyboard/modifiers":
 		return nil
 	}
 	var b controlBody
@@ -335,8 +342,9 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	p.enableAudio(!wanted.Audio.Disabled)
 	g.mu.Lock()
 	g.peer, g.held, g.seen = p, nil, 0
-	wants := g.wants
+	wants, limit := g.wants, g.limit
 	g.mu.Unlock()
+	p.v.limitVideo(limit)
 	if wants {
 		if err := g.requestControl(ctx, p.v); err != nil {
 			return err

@@ -145,6 +145,7 @@ type Streamer struct {
 	poke     chan struct{} // wakes the loop
 	wantKey  atomic.Bool   // a viewer needs a key picture
 	rate     atomic.Int64  // target of the encoder, in bits per second
+	frames   atomic.Int64  // the most pictures a second, with the limits of viewers
 	meter    meter
 	failures atomic.Uint64 // of the capture and the encoder
 
@@ -192,7 +193,7 @@ func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 		}
 		s.own = true
 	}
-	s.rate.Store(int64(cfg.Bitrate))
+	s.adapt()
 	s.packets = newPacketizer(cfg.Codec, s.videoClock)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Go(s.run)
@@ -275,7 +276,7 @@ type Status struct {
 	Audio     AudioCodec   `json:"audioCodec,omitempty"` // empty: the desktop has no sound
 	ProcessID string       `json:"processId,omitempty"`  // of the encoder, if it has a process
 	Size      desktop.Size `json:"size"`
-	FrameRate int          `json:"frameRate"` // at most
+	FrameRate int          `json:"frameRate"` // at most, with the limits of viewers
 	Viewers   []ViewerInfo `json:"viewers"`
 	// PicturesPerSecond and BitsPerSecond are averages of the last seconds.
 	PicturesPerSecond float64 `json:"picturesPerSecond"`
@@ -293,7 +294,7 @@ type Status struct {
 // Status returns the current status. It does not block, and may be called after Close.
 func (s *Streamer) Status() Status {
 	st := Status{
-		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: s.cfg.FrameRate,
+		Codec: s.cfg.Codec, Size: s.d.Status().Size, FrameRate: int(s.frames.Load()),
 		Viewers: s.Viewers(), Target: int(s.rate.Load()),
 	}
 	if s.soundAvailable() {

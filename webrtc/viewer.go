@@ -101,6 +101,7 @@ type viewer struct {
 	pictures, skipped, bytes atomic.Uint64
 	loss                     atomic.Uint32 // of packets, in 256ths
 	allowed                  atomic.Int64  // estimated bits per second of the connection; 0: unknown
+	frameRate, bitrate       atomic.Int64  // limits that the client asked for; 0: none
 
 	ctx      context.Context //nolint:containedctx // ends with the viewer
 	cancel   context.CancelCauseFunc
@@ -284,6 +285,7 @@ func (v *viewer) close() {
 		v.s.viewers = slices.DeleteFunc(v.s.viewers, func(o *viewer) bool { return o == v })
 		v.s.presenceChanged()
 		v.s.mu.Unlock()
+		v.s.adapt()
 		notify(v.s.poke)
 		v.s.listenersChanged()
 	})

@@ -47,6 +47,7 @@ new Recordings({ session, control, events, play: ({ id }) => router.go("replay",
 const trouble = (error) => toast(typeof error === "string" ? error : inOneLine(error));
 import("./overlay.js").then(({ Overlay }) => new Overlay({ events, control, view, layer: $("actions"), chips: $("chips") })).catch(trouble);
 import("./windows.js").then(({ Windows }) => new Windows()).catch(trouble);
+import("./picture.js").then(({ Picture }) => new Picture({ session })).catch(trouble);
 import("./share.js").then(({ Share }) => new Share({ write })).catch(trouble);
 
 // ---- picture ---------------------------------------------------------------

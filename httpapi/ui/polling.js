@@ -21,11 +21,14 @@ const actor = `${name.replaceAll(/[^\p{L}\p{N} ._@-]/gu, "").trim() || "viewer"}
 export class ScreenshotLink extends Link {
   kind = "screenshots";
   quiet = true; // pictures come only after a change
+  shots = {}; // parameters of screenshots
+  pause = 0; // milliseconds between two of them; 0: by the changes of the screen
   me = actor;
   identity = { "Deskhand-Actor": actor, "Deskhand-Typing": "secret" };
   #stop = new AbortController();
   #events;
   #decoded = 0;
+  #codec = "PNG";
   #bytes = 0;
   #roundTrip = 0;
   #observation = "";
@@ -52,6 +55,7 @@ export class ScreenshotLink extends Link {
   async #shoot() {
     const url = urlOf("/screenshot");
     if (!this.host?.me) url.searchParams.set("cursorStyle", "pointer");
+    for (const [name, value] of Object.entries(this.shots)) url.searchParams.set(name, value);
     const begun = performance.now();
     const given = this.#observation ? { "If-None-Match": `"${this.#observation}"` } : {};
     const response = await request("GET", url, { headers: given, signal: this.#stop.signal });
@@ -70,6 +74,7 @@ export class ScreenshotLink extends Link {
     picture.close();
     this.#decoded++;
     this.#bytes += blob.size;
+    this.#codec = blob.type.slice(6).toUpperCase();
     return true;
   }
 
@@ -80,7 +85,7 @@ export class ScreenshotLink extends Link {
       await this.#pause(pause);
       if (this.ended || document.hidden) continue;
       try {
-        pause = (await this.#shoot()) ? quick : slow;
+        pause = (await this.#shoot()) ? this.pause || quick : Math.max(this.pause, slow);
         failures = 0;
       } catch (error) {
         if (this.ended) return;
@@ -178,7 +183,7 @@ export class ScreenshotLink extends Link {
   }
 
   async stats() {
-    return { transport: "Screenshots", path: "HTTP", codec: "PNG", decoded: this.#decoded, bytes: this.#bytes, roundTrip: this.#roundTrip };
+    return { transport: "Screenshots", path: "HTTP", codec: this.#codec, decoded: this.#decoded, bytes: this.#bytes, roundTrip: this.#roundTrip };
   }
 
   close() {
