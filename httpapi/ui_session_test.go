@@ -291,6 +291,13 @@ func TestPageClipboard(t *testing.T) {
 	eventually(t, "this computer's text on the desktop", func() bool {
 		return s.get(t, mainPath+"/clipboard").want(t, 200).json(t)["text"] == "from here"
 	})
+
+	// The desktop's text stays there if the viewer wants it.
+	v.click("#clipboard-here")
+	s.post(t, mainPath+"/clipboard", `{"text":"stays there"}`).want(t, 200)
+	v.holds(`document.querySelector("#clipboard-text").value === "stays there" && here.at(-1) !== "stays there"`)
+	v.click("#clipboard-here")
+	v.holds(`here.at(-1) === "stays there"`)
 }
 
 // TestPageLayout: nothing is cut off, at any width, light or dark.

@@ -8,11 +8,14 @@ import { get } from "./api.js";
 
 const most = 1 << 20; // bytes, the server's limit
 const storage = "clipboard";
+const storageHere = "clipboard-here";
 
 /** Clipboard synchronizes both. Events: copied (new text of the desktop), change, trouble. */
 export class Clipboard extends EventTarget {
   #control;
   #known = null; // the text of both
+  /** Whether text of the desktop is put on this computer's clipboard by itself. */
+  here = localStorage.getItem(storageHere) !== "off";
   /** The latest text of the desktop's clipboard. */
   remote = "";
 
@@ -38,7 +41,7 @@ export class Clipboard extends EventTarget {
 
   async #toHere() {
     const text = this.remote;
-    if (!text || text === this.#known) return;
+    if (!this.here || !text || text === this.#known) return;
     if (!document.hasFocus()) return; // tried again on focus
     if (await this.write(text)) return;
     this.dispatchEvent(new Event("copied"));
@@ -69,6 +72,13 @@ export class Clipboard extends EventTarget {
     const sent = this.#control.act((link) => link.setClipboard(text));
     if (sent) this.#known = this.remote = text;
     return sent;
+  }
+
+  /** setHere turns on or off that text of the desktop is put on this computer's clipboard by itself. */
+  setHere(on) {
+    this.here = on;
+    localStorage.setItem(storageHere, on ? "" : "off");
+    this.#toHere();
   }
 
   /** setSync turns on or off that this computer's clipboard is read when the page gets the focus. */

@@ -241,8 +241,8 @@ clipboard.addEventListener("change", () => {
 });
 
 const notes = {
-  full: "Text you copy on the desktop is also copied to your computer while you're in control. Press Ctrl+V to paste your text on the desktop.",
-  write: "Text you copy on the desktop is also copied to your computer while you're in control. Press Ctrl+V to paste your text on the desktop. Your browser doesn't let this page read your clipboard.",
+  full: "Press Ctrl+V to paste your text on the desktop.",
+  write: "Press Ctrl+V to paste your text on the desktop. Your browser doesn't let this page read your clipboard.",
   none: "Your browser blocks clipboard access because this page isn't using HTTPS. Press Ctrl+V to paste your text on the desktop. To copy text from the desktop, use this box.",
 };
 
@@ -263,6 +263,8 @@ $("clipboard-panel").addEventListener("beforetoggle", async ({ newState }) => {
     show($("clipboard-problem"), true);
   }
 });
+$("clipboard-here").checked = clipboard.here;
+$("clipboard-here").addEventListener("change", ({ target }) => clipboard.setHere(target.checked));
 $("clipboard-sync").addEventListener("change", ({ target }) => clipboard.setSync(target.checked));
 $("clipboard-send").addEventListener("click", () => {
   if (clipboard.send($("clipboard-text").value)) toast("Sent to the desktop's clipboard");
