@@ -53,6 +53,8 @@ export async function mount(root, { events, router }) {
     if (source === "timeline" && session === open?.id) open.conversation.reveal(seq);
   });
 
+  document.addEventListener("deskhand:answer", ({ detail: { session } }) => { if (session === open?.id) open.conversation.focus(); });
+
   loaded.then((found) => { if (!found) toast("This build of the server has no Markdown parser. The page shows what agents write as plain text."); });
   await sessions.start();
   list.draw();

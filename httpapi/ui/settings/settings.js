@@ -1,10 +1,11 @@
-// Settings: agents, the configuration of folders, tokens, secrets, and facts about the server.
+// Settings: agents, the configuration of folders, tokens, secrets, notifications, and facts about the server.
 
 import { make, setText, show } from "../dom.js";
 import { inOneLine } from "../errors.js";
 import { agents } from "./agents.js";
 import { diagnostics } from "./diagnostics.js";
 import { folders } from "./folders.js";
+import { notifications } from "./notifications.js";
 import { secrets } from "./secrets.js";
 import { tokens } from "./tokens.js";
 
@@ -14,6 +15,7 @@ const sections = [
   ["folders", "MCP servers and skills", folders],
   ["tokens", "Tokens and links", tokens],
   ["secrets", "Secrets", secrets],
+  ["notifications", "Notifications", notifications],
   ["diagnostics", "Diagnostics", diagnostics],
 ];
 

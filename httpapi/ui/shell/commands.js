@@ -1,9 +1,10 @@
 // The commands of the page, for the list of commands and for keys.
 
 import { desktop, get, scope, server } from "../api.js";
-import { $ } from "../dom.js";
+import { $, toast } from "../dom.js";
 import { states, titleOf } from "../chat/words.js";
 import { addressOf } from "../desktops/address.js";
+import { notifies, obstacle, setNotifies } from "./notify.js";
 
 // The second key of "G, then …", by pane.
 const letters = { chat: "C", terminal: "T", files: "F", processes: "P", logs: "L", events: "E", desktops: "A", settings: "S" };
@@ -29,11 +30,17 @@ export function commandsOf({ layout, router, control, openHelp }) {
     ...(covered ? [{ label: "Back to the desktop", icon: "screen", keys: "G D", run: () => layout.showDesktop() }] : []),
     ...layout.panes.map(({ name, label, icon }) => ({ label: `Open ${label}`, icon, keys: letters[name] ? `G ${letters[name]}` : "", run: () => layout.show(name) })),
     ...["windows", "clipboard", "view", "share"].flatMap((name) => { const button = document.querySelector(`#tools [popovertarget="${name}-panel"]`); return on(button, `${button.title}…`, name); }),
+    ...(chat ? [{ label: notifies() ? "Turn off notifications" : "Notify me when an agent waits", icon: "shield", keys: "", run: toggleNotifications }] : []),
     ...on($("full"), $("full").title, "full"),
     { label: "Recordings…", icon: "record", keys: "", run: () => $("recordings-open").click() },
     { label: "Use the API…", icon: "code", keys: "", run: () => $("programs").click() },
     { label: "Keyboard shortcuts", icon: "keyboard", keys: "?", run: openHelp },
   ];
+}
+
+async function toggleNotifications() {
+  await setNotifies(!notifies());
+  toast(obstacle() || (notifies() ? "Notifications are on in this browser" : "Notifications are off"));
 }
 
 /** takeOrRelease takes control, as the button in the bar does, or releases it. */

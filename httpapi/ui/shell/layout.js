@@ -45,8 +45,11 @@ export class Layout extends EventTarget {
     this.#route();
     if (this.#buttons.has("files")) followDrops(this);
     const button = this.#buttons.get("chat");
-    if (button) followWaits({ waiting: context.waiting, layout: this, router: this.#router, button });
     const trouble = (error) => toast(inOneLine(error));
+    if (button) {
+      followWaits({ waiting: context.waiting, layout: this, router: this.#router, button });
+      import("./notify.js").then(({ Notifier }) => new Notifier(context)).catch(trouble);
+    }
     import("./shortcuts.js").then(({ followKeys }) => followKeys(this.#context)).catch(trouble);
     if (["admin", "supervise"].includes(scope)) import("../empty.js").then(({ Empty }) => new Empty(context)).catch(trouble);
   }
