@@ -23,8 +23,8 @@ const faults = `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "w
 	.filter(({ impact }) => impact === "serious" || impact === "critical")
 	.map(({ id, nodes }) => id + ": " + nodes.map((n) => n.target.join(" ") + " (" + n.any.map((a) => a.message).join("; ").slice(0, 200) + ")").join(", ")).join("\n"))`
 
-// TestPageIsAccessible has axe-core look at each pane of the page, light and dark, wide and
-// narrow.
+// TestPageIsAccessible has axe-core look at each pane and dialog of the page, light and dark,
+// wide and narrow.
 func TestPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	if reference {
@@ -114,5 +114,20 @@ func TestPageIsAccessible(t *testing.T) {
 	address("#/settings/folders", ".settings .section > section:not([hidden]) form")
 	address("#/settings/tokens", ".settings .section > section:not([hidden]) li")
 	address("#/settings/secrets", ".settings .section > section:not([hidden]) form")
+	address("#/settings/notifications", ".settings .section > section:not([hidden]) input")
 	address("#/settings/diagnostics", ".settings .section > section:not([hidden]) dt")
+	dialog := func(button, ready string) {
+		t.Helper()
+		look(button, func() {
+			run(`document.querySelector(%q).click()`, button)
+			holds(`Boolean(document.querySelector("dialog[open]")?.querySelector(%q)?.checkVisibility())`, ready)
+		})
+		run(`document.querySelector("dialog[open]").close()`)
+	}
+	dialog("#commands-open", "[role=option]")
+	dialog("#shortcuts-open", "dd")
+	look("the menu View", func() {
+		run(`document.querySelector("#view-panel").showPopover()`)
+		holds(`document.querySelector("#quality-choice").checkVisibility()`)
+	})
 }
