@@ -9,10 +9,14 @@ import (
 	_ "image/jpeg"
 	_ "image/png"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -119,6 +123,35 @@ func TestActions(t *testing.T) {
 		t.Errorf("screenshot = %v, clipboard %q", a.size(t), *a.Clipboard)
 	}
 	s.post(t, "/v1/desktops/main/actions", `{"actions": [{"type": "open", "target": "/no/such/file"}], "settle": {"ms": 0}}`).want(t, 200)
+}
+
+// TestActionsOpen opens a URL and a file by the program that the desktop's environment names.
+func TestActionsOpen(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xdg-open", "xterm")
+	s := startReal(t, Config{Start: func(ctx context.Context, _ string, cfg desktop.Config) (fleet.Desktop, error) {
+		cfg.Env = append(cfg.Env, "BROWSER=xterm -T %s -e cat")
+		d, err := desktop.Start(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}}, `{"width":800,"height":600}`)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte{1, 2, 3}, 0o600); err != nil { // of a type that no program is for
+		t.Fatal(err)
+	}
+	for _, target := range []string{"unheard-of:page", file} {
+		a := s.actions(t, fmt.Sprintf(`{"actions": [
+			{"type": "open", "target": %[1]q},
+			{"type": "wait", "until": "window", "window": %[1]q, "timeoutMs": 20000},
+			{"type": "press", "key": "ctrl+d"},
+			{"type": "wait", "until": "gone", "window": %[1]q, "timeoutMs": 20000}],
+			"stopOn": ["failure"], "settle": {"ms": 0}}`, target))
+		if a.Done != 4 || a.Stopped != nil || a.Results[0].App.PID == 0 || a.Results[1].Window == "" {
+			t.Errorf("%s: %+v", target, a)
+		}
+	}
 }
 
 // TestActionsObserve: the answer lists windows and the first elements of one of them, names what
