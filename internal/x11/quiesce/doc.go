@@ -20,6 +20,7 @@
 //   - The process of an application that answers no pings has read its connection
 //     (sock_diag), and all of its threads sleep (/proc). An event of the Tracker wakes
 //     it, and it sleeps again.
+//   - The kernel has passed on what a terminal has written to its program, which sleeps.
 //   - A browser's processes are almost idle for longer than a picture takes.
 //   - A paste has ended when the owner of the selection and the program that pastes are
 //     idle.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -63,40 +62,6 @@ func childrenOf(pid int) (children []int) {
 		}
 	}
 	return children
-}
-
-// endSignals are signals that end most programs.
-const endSignals = 1<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1) | 1<<(unix.SIGKILL-1) | 1<<(unix.SIGTERM-1)
-
-// childActs reports whether a child of a process runs, such as the shell of a terminal that
-// handles a key, has a pending signal to end, or is a zombie.
-func childActs(pid int) bool {
-	return slices.ContainsFunc(childrenOf(pid), func(child int) bool {
-		status, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status")
-		if err != nil {
-			return false
-		}
-		var pending, blocked uint64
-		for name, value := range statusLines(status) {
-			switch name {
-			case "State":
-				if len(value) > 0 && (value[0] == 'Z' || value[0] == 'R') {
-					return true
-				}
-			case "SigPnd", "ShdPnd":
-				pending |= mask(value)
-			case "SigBlk":
-				blocked = mask(value)
-			}
-		}
-		return pending&^blocked&endSignals != 0
-	})
-}
-
-// mask parses a set of signals (proc(5)).
-func mask(hex []byte) uint64 {
-	set, _ := strconv.ParseUint(string(hex), 16, 64)
-	return set
 }
 
 // programOf returns the name of a process's program from its command line, which can be

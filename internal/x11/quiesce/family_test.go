@@ -41,15 +41,15 @@ func TestHelpers(t *testing.T) {
 	if err := d.waitFamily(limited, family, familyQuiet); err == nil {
 		t.Error("a process that is busy counts as quiet")
 	}
-	if !childActs(family[0]) {
-		t.Error("a child that runs does not count as acting")
+	if !parentOf(family[0]).runs {
+		t.Error("a child that runs does not count as running")
 	}
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
 		if err := syscall.Kill(family[1], s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !childActs(family[0]) {
+	if !parentOf(family[0]).ends {
 		t.Error("a child with a pending signal does not count as ending")
 	}
 	if err := syscall.Kill(family[1], syscall.SIGCONT); err != nil {
@@ -58,8 +58,8 @@ func TestHelpers(t *testing.T) {
 	if err := d.waitFamily(t.Context(), family, familyQuiet); err != nil {
 		t.Errorf("quiet processes: %v", err)
 	}
-	if childActs(family[0]) {
-		t.Error("a child that sleeps, or none, counts as acting")
+	if p := parentOf(family[0]); p.runs || p.ends || p.terminal {
+		t.Errorf("a child that sleeps, or none, counts as acting: %+v", p)
 	}
 }
 

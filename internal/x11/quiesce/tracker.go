@@ -263,7 +263,12 @@ func (t *Tracker) quiesceWindow(ctx context.Context, win xproto.Window, fresh bo
 // waitApplication waits until an application sleeps, because it may not answer pings, or may
 // wait for other programs: GTK reads the clipboard before it shows a menu.
 func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.Window, pings bool) error {
-	acted := false // a child did
+	before := t.children
+	if before.pid != app.pid {
+		before = parentOf(app.pid)
+		t.children = before
+	}
+	ended := false // a child has, or is about to
 	err := t.display.poll(ctx, func() (_ bool, err error) {
 		if pings { // which have woken it
 			_, err = app.waitAsleep(ctx, quick, nil)
@@ -271,31 +276,30 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 			err = app.waitWoken(ctx, quick, func() { t.tree.wake(top) })
 		}
 		if _, _, shown := t.tree.application(top); !shown {
+			t.children = parentOf(app.pid)
 			return true, nil
 		}
-		// The window or tab of a terminal closes when the program in the terminal ends.
-		if errors.Is(err, fs.ErrNotExist) || err == nil && childActs(app.pid) {
-			acted = true
+		if errors.Is(err, fs.ErrNotExist) {
+			ended = true
 			return false, nil
 		}
-		return true, err
+		if err != nil {
+			return true, err
+		}
+		if t.children.terminal {
+			if err := t.display.passTerminals(ctx); err != nil {
+				return false, err
+			}
+		}
+		t.children = parentOf(app.pid)
+		ended = ended || t.children.ends
+		return !t.children.ends && !t.children.runs, nil
 	})
-	if err != nil {
+	if err != nil || !ended && !t.children.lost(before) {
 		return err
 	}
-	before := t.children
-	t.children = parent{app.pid, childrenOf(app.pid)}
-	ended := func(child int) bool { return !slices.Contains(t.children.children, child) }
-	if !acted && (before.pid != app.pid || !slices.ContainsFunc(before.children, ended)) {
-		return nil
-	}
+	// The window or tab of a terminal closes when the program in the terminal ends.
 	return t.display.waitFamily(ctx, append(slices.Clone(t.children.children), app.pid), clickQuiet)
-}
-
-// parent is a process with children, such as a terminal.
-type parent struct {
-	pid      int
-	children []int
 }
 
 // limited calls f with a context that ends after limit, or earlier if the last wait for the
