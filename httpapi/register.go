@@ -93,7 +93,7 @@ func (s *Server) register() {
 	})
 	files.Register(s.rest, s.reach)
 	metrics.Register(s.rest, s.metrics, metrics.Config{
-		Fleet: s.fleet, Agents: s.agents.Started, Processes: s.processes.Started, Streams: s.rest.OpenStreams, Connections: func() int { return rest.OpenConnections(s.rest) },
+		Fleet: s.fleet, Agents: s.agents.Started, Processes: s.processes.List, Streams: s.rest.OpenStreams, Connections: func() int { return rest.OpenConnections(s.rest) },
 	})
 	s.registerRaw()
 }

@@ -1,8 +1,12 @@
 package httpapi
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,5 +72,37 @@ func TestStreamsEndWithToken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLargeAnswerEndsWithToken: a large answer that its client reads slowly ends with its token.
+func TestLargeAnswerEndsWithToken(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	process := s.create(t, shell("head -c 10000000 /dev/zero", ""))["id"].(string)
+	eventually(t, "the end of the process", func() bool {
+		return s.get(t, "/v1/processes/"+process).want(t, 200).json(t)["status"] == "exited"
+	})
+	id, value := s.token(t, `{"scope":"admin"}`)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "GET /v1/processes/%s/logs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", process, value); err != nil {
+		t.Fatal(err)
+	}
+	a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || a.StatusCode != 200 {
+		t.Fatal(a, err)
+	}
+	defer a.Body.Close()
+	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
+	n, err := io.Copy(io.Discard, a.Body)
+	if err == nil || n >= a.ContentLength {
+		t.Errorf("%d of %d bytes after the token's end, %v", n, a.ContentLength, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -285,6 +286,37 @@ func TestSupervise(t *testing.T) {
 	for range events {
 	}
 	do("GET", "/v1/sessions", "").problem(t, 401, "token_invalid")
+}
+
+// TestSuperviseLimits: the processes of tokens of the scope supervise have limits of their own.
+func TestSuperviseLimits(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":320,"height":240}`)
+	limits := s.get(t, "/v1/processes/config").want(t, 200).json(t)
+	limits["maxConcurrentProcesses"] = 2
+	text, err := json.Marshal(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.post(t, "/v1/processes/config", string(text)).want(t, 200)
+	_, value := s.token(t, `{"scope":"supervise","name":"ann"}`)
+	const cat = `{"command":"cat","desktop":"main"}`
+	guest := call{method: http.MethodPost, path: "/v1/processes", body: cat, kind: "application/json", header: bearer(value)}
+	for range 2 {
+		s.do(t, guest).want(t, 200)
+	}
+	s.do(t, guest).problem(t, 409, "conflict")
+	own := s.post(t, "/v1/processes", cat).want(t, 200).json(t)["id"].(string)
+	s.post(t, "/v1/processes", cat).want(t, 200)
+	s.post(t, "/v1/processes", cat).problem(t, 409, "conflict")
+	list := s.get(t, "/v1/processes?owner=user&usage=true").want(t, 200).json(t)["processes"].([]any)
+	if len(list) != 4 || list[2].(map[string]any)["id"] != own {
+		t.Errorf("processes: %v", list)
+	}
+	first := list[0].(map[string]any)["id"].(string)
+	s.post(t, "/v1/processes/"+first+"/kill?waitMs=10000", "").want(t, 200)
+	s.do(t, call{method: http.MethodDelete, path: "/v1/processes/" + first}).want(t, 204)
+	s.do(t, guest).want(t, 200)
 }
 
 // TestSuperviseSeesNoMCPServers checks that tokens of the scope supervise get no headers of MCP

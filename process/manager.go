@@ -235,7 +235,7 @@ func (m *Manager) List(owner Owner) []Info {
 			}
 		}
 	}
-	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(infos, Info.Compare)
 	return infos
 }
 

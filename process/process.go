@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"strconv"
 	"sync"
 	"syscall"
@@ -80,6 +81,10 @@ type Info struct {
 
 	number uint64
 }
+
+// Compare orders processes by their starts: the result is negative if i started before j, and
+// positive if it started after j.
+func (i Info) Compare(j Info) int { return cmp.Compare(i.number, j.number) }
 
 // Process is a program in the background. Its methods also work after its end.
 type Process struct {

@@ -94,7 +94,7 @@ func Register(api *rest.API, cfg Config) *Area {
 	for _, register := range []func(){
 		a.registerLifecycle, a.registerScreenshots, a.registerMouse, a.registerKeyboard, a.registerClipboard, a.registerWindows,
 		a.registerPrograms, a.registerDisplay, a.registerEvents, a.registerStream, a.registerControl,
-		recordings{a, make(chan struct{}, maxLiveDownloads)}.register, a.registerMCP,
+		recordings{a, make(chan struct{}, maxLiveDownloads), make(chan struct{}, maxGuestClips)}.register, a.registerMCP,
 	} {
 		register()
 	}

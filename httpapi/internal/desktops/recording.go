@@ -23,6 +23,9 @@ type recordings struct {
 	// liveDownloads has an element for each client that follows a recording with a token
 	// of a scope other than admin.
 	liveDownloads chan struct{}
+
+	// guestClips has an element for each clip of such a client.
+	guestClips chan struct{}
 }
 
 // recordBody says how to record. All members may be left out.

@@ -78,11 +78,15 @@ func (f openFile) System() *os.File { return f.File }
 // clipFile is the file of a clip. Close frees its disk space.
 type clipFile struct {
 	openFile
-	clip *recording.Clip
+	clip  *recording.Clip
+	leave func()
 }
 
 // Close implements io.Closer.
-func (f clipFile) Close() error { return f.clip.Close() }
+func (f clipFile) Close() error {
+	defer f.leave()
+	return f.clip.Close()
+}
 
 // inVideo is a number of milliseconds.
 func inVideo(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -162,14 +166,20 @@ func (a recordings) sendClip(ctx context.Context, in *clipInput) (*rest.FileOutp
 	}); err != nil {
 		return nil, err
 	}
+	r := rest.RequestIn(ctx)
+	leave, err := enterAsGuest(r, a.guestClips, "too many clips are being made or read with tokens of a scope other than admin")
+	if err != nil {
+		return nil, err
+	}
 	clip, err := store.Clip(ctx, in.ID, req)
 	if err != nil {
+		leave()
 		return nil, missing(in.ID, err)
 	}
 	name := fmt.Sprintf("%s-%d-%d.mp4", in.ID, clip.From.Milliseconds(), clip.To.Milliseconds())
 	out := &rest.FileOutput{ContentType: videoType, Disposition: rest.Attachment(name), Cache: "private, no-store"}
 	// It is made anew for each request, so there are no parts of it to ask for.
-	out, err = a.SendFile(out, clipFile{openFile{clip.File}, clip}, clip.Bytes, time.Now(), &rest.Conditions{}, rest.RequestIn(ctx))
+	out, err = a.SendFile(out, clipFile{openFile{clip.File}, clip, leave}, clip.Bytes, time.Now(), &rest.Conditions{}, r)
 	if err == nil {
 		out.AcceptRanges = "none"
 	}
@@ -206,9 +216,25 @@ func (a recordings) sendOpen(ctx context.Context, id string, out *rest.FileOutpu
 	return a.SendFile(out, openFile{f}, info.Size(), info.ModTime(), c, rest.RequestIn(ctx))
 }
 
-// maxLiveDownloads is how many clients follow recordings with tokens of a scope other than
-// admin.
-const maxLiveDownloads = 64
+// What tokens of scopes other than admin can do at the same time.
+const (
+	maxLiveDownloads = 64 // clients that follow recordings
+	maxGuestClips    = 4  // clips that are being made or read
+)
+
+// enterAsGuest takes one of the places until leave is called, for a request with a token of a
+// scope other than admin. It returns a Problem if none is free.
+func enterAsGuest(r *rest.Request, places chan struct{}, full string) (leave func(), err error) {
+	if !r.Limited() {
+		return func() {}, nil
+	}
+	select {
+	case places <- struct{}{}:
+		return sync.OnceFunc(func() { <-places }), nil
+	default:
+		return nil, rest.Unavailable.Problem(full+"; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+	}
+}
 
 // followVideo sends a recording while it is made.
 func (a recordings) followVideo(r *rest.Request, store *recording.Store, id string) (*rest.FileOutput, error) {
@@ -221,14 +247,9 @@ func (a recordings) followVideo(r *rest.Request, store *recording.Store, id stri
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
 		return out, nil
 	}
-	leave := func() {}
-	if r.Limited() {
-		select {
-		case a.liveDownloads <- struct{}{}:
-			leave = sync.OnceFunc(func() { <-a.liveDownloads })
-		default:
-			return nil, rest.Unavailable.Problem("too many clients follow recordings; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
-		}
+	leave, err := enterAsGuest(r, a.liveDownloads, "too many clients follow recordings")
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the handler
 	context.AfterFunc(ctx, leave)

@@ -52,8 +52,10 @@ type (
 )
 
 func (a *area) registerSearch(r rest.Route) {
-	rest.Add(a.Group, r.Get("searchFiles", "/v1/fs/search", "Find files by name and content").
-		WithAbout("Symbolic links are not followed. A search that reaches a limit returns what it found."), a.searchFiles)
+	search := r.Get("searchFiles", "/v1/fs/search", "Find files by name and content").
+		WithAbout("Symbolic links are not followed. A search that reaches a limit returns what it found.")
+	search.Large = true
+	rest.Add(a.Group, search, a.searchFiles)
 }
 
 func (a *area) searchFiles(ctx context.Context, in *searchInput) (*searchOutput, error) {

@@ -65,8 +65,10 @@ type (
 )
 
 func (a *area) registerEntries(r rest.Route) {
-	rest.Add(a.Group, r.Get("listEntries", "/v1/fs/entries", "List a directory").
-		WithAbout("Entries are sorted by the bytes of their names. Symbolic links are not followed."), a.listEntries)
+	list := r.Get("listEntries", "/v1/fs/entries", "List a directory").
+		WithAbout("Entries are sorted by the bytes of their names. Symbolic links are not followed.")
+	list.Large = true
+	rest.Add(a.Group, list, a.listEntries)
 	rest.Add(a.Group, r.Get("statFile", "/v1/fs/stat", "Get information about a file or directory"), a.statFile)
 }
 

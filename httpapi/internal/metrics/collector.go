@@ -132,13 +132,9 @@ func (s sample) stream(id string, st webrtc.Status) {
 }
 
 func (s sample) processes(cfg Config) {
-	m := cfg.Processes()
-	if m == nil {
-		return
-	}
 	type kind struct{ owner, state string }
 	counts := map[kind]int{}
-	for _, p := range m.List("") {
+	for _, p := range cfg.Processes("") {
 		state := "exited"
 		if p.Running {
 			state = "running"

@@ -27,10 +27,10 @@ import (
 type Config struct {
 	Version     string
 	Fleet       *fleet.Fleet
-	Processes   func() *process.Manager // nil result: no process was started
-	Agents      func() *agents.Host     // nil result: the host has not started
-	Streams     func() int              // open event streams
-	Connections func() int              // open connections
+	Processes   func(process.Owner) []process.Info // the owner "" selects all
+	Agents      func() *agents.Host                // nil result: the host has not started
+	Streams     func() int                         // open event streams
+	Connections func() int                         // open connections
 }
 
 // Metrics has the metrics of one server.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"syscall"
 
 	"github.com/deskhand/deskhand/desktop/secrets"
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
@@ -36,21 +38,46 @@ type Config struct {
 }
 
 // Area is the area of processes: those that clients started, and those that desktops
-// run. The manager is made when it is first needed, since it keeps a record in the state
+// run. The managers are made when one is first needed, since they keep records in the state
 // directory.
 type Area struct {
 	rest.Group
 	cfg Config
 
-	supervised supervised
-
 	mu     sync.Mutex // guards the fields below
-	made   *process.Manager
+	made   *managers
 	closed bool
 }
 
-// Manager returns the manager of the processes of this server.
-func (a *Area) Manager() (*process.Manager, error) {
+// managers are the managers of the processes that clients started. Their limits and records
+// are separate, so that guests leave the processes of others alone.
+type managers struct {
+	own    *process.Manager
+	guests *process.Manager // of tokens of the scope supervise
+}
+
+// of returns the manager for a token.
+func (m *managers) of(g *grants.Grant) *process.Manager {
+	if limited(g) {
+		return m.guests
+	}
+	return m.own
+}
+
+// with returns the process of that id, and its manager.
+func (m *managers) with(id string) (*process.Process, *process.Manager, error) {
+	p, err := m.own.Find(id)
+	if err == nil {
+		return p, m.own, nil
+	}
+	p, err = m.guests.Find(id)
+	if errors.Is(err, process.ErrNotFound) {
+		return nil, nil, rest.Missing("process", id)
+	}
+	return p, m.guests, err
+}
+
+func (a *Area) managers() (*managers, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -63,32 +90,54 @@ func (a *Area) Manager() (*process.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.made, err = process.New(process.Config{Dir: dir, Environ: a.cfg.Environ, Logger: a.cfg.Logger, OnChange: func(c process.Change, i process.Info) {
-		if c == process.Removed {
-			a.supervised.remove(i.ID)
-		}
+	cfg := process.Config{Dir: dir, Environ: a.cfg.Environ, Logger: a.cfg.Logger, OnChange: func(c process.Change, i process.Info) {
 		a.cfg.Publish(string(c), map[string]any{"process": processOf(i)})
-	}})
-	return a.made, err
+	}}
+	own, err := process.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	guests, err := process.New(cfg)
+	if err != nil {
+		return nil, errors.Join(err, own.Close())
+	}
+	a.made = &managers{own, guests}
+	return a.made, nil
 }
 
-// Started returns the manager, or nil if no process was started.
-func (a *Area) Started() *process.Manager {
+// Manager returns the manager of the processes that tokens of the scope admin start.
+func (a *Area) Manager() (*process.Manager, error) {
+	m, err := a.managers()
+	if err != nil {
+		return nil, err
+	}
+	return m.own, nil
+}
+
+// List describes all processes of an owner, in the order of their starts. The owner "" selects
+// those of all owners. List returns nil if no process was started.
+func (a *Area) List(owner process.Owner) []process.Info {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.made
+	m := a.made
+	a.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	infos := m.own.List(owner)
+	if owner == "" || owner == process.OwnerUser {
+		infos = append(infos, m.guests.List(process.OwnerUser)...)
+		slices.SortFunc(infos, process.Info.Compare)
+	}
+	return infos
 }
 
 // find returns the process of that id.
 func (a *Area) find(id string) (*process.Process, error) {
-	m, err := a.Manager()
+	m, err := a.managers()
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.Find(id)
-	if errors.Is(err, process.ErrNotFound) {
-		return nil, rest.Missing("process", id)
-	}
+	p, _, err := m.with(id)
 	return p, err
 }
 
@@ -101,7 +150,9 @@ func (a *Area) Close() error {
 	if m == nil {
 		return nil
 	}
-	return m.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- m.guests.Close() }()
+	return errors.Join(m.own.Close(), <-ended)
 }
 
 // processFields maps the fields of process.InvalidError to the fields of requests.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,7 +48,7 @@ func (a *Area) registerProcessLogs() {
 		Summary: "Get or stream the output of a process",
 		About: "With follow, each entry is an event named log, whose id is its sequence. " +
 			"An event named gap reports how much was dropped because the client was too slow.",
-		Errors: []int{http.StatusBadRequest, http.StatusNotFound},
+		Errors: []int{http.StatusBadRequest, http.StatusNotFound}, Large: true,
 		Content: map[string]*huma.MediaType{
 			fiber.MIMEApplicationJSON: {Schema: schema},
 			rest.EventStream:          {Schema: &huma.Schema{Type: huma.TypeString}},
@@ -82,14 +83,7 @@ func (a *Area) readLogs(_ context.Context, in *logsInput) (*rest.EventsOutput, e
 		}
 		return a.followLogs(p.Log(), q), nil
 	}
-	body := logsBody{ProcessID: p.Info().ID, Stream: in.Stream, Entries: []logEntry{}}
-	for _, e := range p.Log().Entries(q) {
-		body.Entries = append(body.Entries, logEntryOf(e))
-	}
-	data, err := rest.MarshalJSON(body)
-	if err != nil {
-		return nil, err
-	}
+	data := appendLogs(nil, p.Info().ID, in.Stream, p.Log().Entries(q))
 	return &rest.EventsOutput{ContentType: fiber.MIMEApplicationJSON, Cache: "no-store", Body: func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
 		rest.RequestOf(ctx).Send(data)
@@ -140,8 +134,23 @@ type logBatch struct {
 	gap     process.Gap
 }
 
-func logEntryOf(e process.Entry) logEntry {
-	return logEntry{e.Sequence, e.Stream, e.Time.UnixMilli(), base64.StdEncoding.EncodeToString(e.Data), "base64"}
+// appendLogs appends the JSON of a logsBody. It takes no memory but that of the result, which
+// may be large.
+func appendLogs(b []byte, id, stream string, entries []process.Entry) []byte {
+	const room = 128 // of an entry besides its data
+	size := room
+	for _, e := range entries {
+		size += base64.StdEncoding.EncodedLen(len(e.Data)) + room
+	}
+	b = slices.Grow(b, size)
+	b = fmt.Appendf(b, `{"processId":%q,"stream":%q,"entries":[`, id, stream)
+	for i, e := range entries {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendEntry(b, e)
+	}
+	return append(b, "]}"...)
 }
 
 // appendEntry appends the JSON of a logEntry. It does not allocate as encoding/json does,

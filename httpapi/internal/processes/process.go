@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -192,28 +191,28 @@ func (a *Area) createProcess(ctx context.Context, in *rest.Input[startBody]) (*r
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.Manager()
+	m, err := a.managers()
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.Start(spec)
+	p, err := m.of(rest.GrantOf(ctx)).Start(spec)
 	if err != nil {
 		return nil, err
-	}
-	if limited(rest.GrantOf(ctx)) {
-		a.supervised.add(p.ID())
 	}
 	return rest.Reply(processOf(p.Info()), nil)
 }
 
 func (a *Area) listProcesses(ctx context.Context, in *listInput) (*processesOutput, error) {
-	m, err := a.Manager()
+	m, err := a.managers()
 	if err != nil {
 		return nil, err
 	}
-	infos := m.List(in.Owner)
-	if limited(rest.GrantOf(ctx)) {
-		infos = slices.DeleteFunc(infos, func(i process.Info) bool { return !a.supervised.has(i.ID) })
+	var infos []process.Info
+	switch {
+	case !limited(rest.GrantOf(ctx)):
+		infos = a.List(in.Owner)
+	case in.Owner == "" || in.Owner == process.OwnerUser:
+		infos = m.guests.List(process.OwnerUser)
 	}
 	out := &processesOutput{}
 	out.Body.Processes = make([]processInfo, len(infos))
@@ -223,7 +222,7 @@ func (a *Area) listProcesses(ctx context.Context, in *listInput) (*processesOutp
 			continue
 		}
 		// One that is forgotten meanwhile has nothing to measure any more.
-		if p, err := m.Find(info.ID); err == nil {
+		if p, _, err := m.with(info.ID); err == nil {
 			if out.Body.Processes[i], err = describeProcess(p, true); err != nil {
 				return nil, err
 			}
@@ -258,14 +257,14 @@ func (a *Area) registerEnding(r rest.Route) {
 	remove := r.Delete("deleteProcess", "/v1/processes/{id}", "Delete an ended process and its output").
 		WithErrors(http.StatusConflict)
 	rest.Add(a.Group, remove, func(_ context.Context, in *processID) (*struct{}, error) {
-		p, err := a.find(in.ID)
+		all, err := a.managers()
 		if err != nil {
 			return nil, err
 		}
-		m, err := a.Manager()
+		_, m, err := all.with(in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return nil, m.Remove(p.Info().ID)
+		return nil, m.Remove(in.ID)
 	})
 }

@@ -2,6 +2,7 @@ package processes
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -57,7 +58,7 @@ func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*rest.Output[r
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.Manager()
+	m, err := a.managers()
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (a *Area) run(ctx context.Context, in *rest.Input[runBody]) (*rest.Output[r
 		most := int(min(*b.MaxOutputBytes, uint64(1<<62))) //nolint:gosec // it fits
 		opts.MaxOutput = &most
 	}
-	r, err := m.Run(ctx, spec, opts)
+	r, err := m.of(rest.GrantOf(ctx)).Run(ctx, spec, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -146,13 +147,13 @@ func (a *Area) registerProcessConfig() {
 		if err != nil {
 			return nil, err
 		}
-		m, err := a.Manager()
-		if err == nil {
-			err = m.SetLimits(l)
-		}
+		m, err := a.managers()
 		if err != nil {
 			return nil, err
 		}
-		return rest.Reply(configOf(m.Limits()), nil)
+		if err := errors.Join(m.own.SetLimits(l), m.guests.SetLimits(l)); err != nil {
+			return nil, err
+		}
+		return rest.Reply(configOf(m.own.Limits()), nil)
 	})
 }

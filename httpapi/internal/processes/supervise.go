@@ -2,44 +2,18 @@ package processes
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/process"
 )
 
 // A token of the scope supervise starts processes on desktops alone, where they run as the
 // user of desktops and without the server's environment. It gets no values of secrets, and
-// nothing of processes that other tokens started.
-
-// supervised has the ids of the processes that tokens of the scope supervise started.
-type supervised struct {
-	mu  sync.Mutex // guards ids
-	ids map[string]bool
-}
-
-func (s *supervised) add(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ids == nil {
-		s.ids = map[string]bool{}
-	}
-	s.ids[id] = true
-}
-
-func (s *supervised) remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.ids, id)
-}
-
-func (s *supervised) has(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ids[id]
-}
+// nothing of processes that other tokens started. The processes of all these tokens have a
+// manager of their own.
 
 // limited reports whether a token is one of the scope supervise.
 func limited(g *grants.Grant) bool { return g != nil && g.Scope != grants.ScopeAdmin }
@@ -47,11 +21,21 @@ func limited(g *grants.Grant) bool { return g != nil && g.Scope != grants.ScopeA
 // enter is the Enter of routes of one process.
 func (a *Area) enter(ctx huma.Context, next func(huma.Context)) {
 	r := rest.RequestOf(ctx)
-	if limited(r.Grant) && !a.supervised.has(ctx.Param("id")) {
+	if limited(r.Grant) && !a.ofGuest(ctx.Param("id")) {
 		a.Write(r.Fiber, rest.Missing("process", ctx.Param("id")))
 		return
 	}
 	next(ctx)
+}
+
+// ofGuest reports whether a token of the scope supervise started the process of that id.
+func (a *Area) ofGuest(id string) bool {
+	m, err := a.managers()
+	if err != nil {
+		return false
+	}
+	p, err := m.guests.Find(id)
+	return err == nil && p.Info().Owner == process.OwnerUser
 }
 
 // allowedFor refuses what a token must not start.

@@ -127,6 +127,7 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 		}
 		return Unavailable.Problem("too many large answers are being sent; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
 	}
+	a.end = r.Grant.Hold(r.Fiber.Context().Conn())
 	response.SetBodyStream(a, size)
 	return nil
 }
@@ -148,10 +149,12 @@ type heldAnswer struct {
 	memory *bodyMemory
 	size   int64
 	guest  *grants.Grant // see bodyMemory.take
+	end    func()        // the token's end closes the connection until then
 }
 
 // Close implements io.Closer.
 func (a *heldAnswer) Close() error {
+	a.end()
 	a.memory.release(a.size, a.guest)
 	a.size = 0
 	return nil
