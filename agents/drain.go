@@ -65,6 +65,10 @@ func beginsWork(env *envelope) bool {
 	return isCreation(env.method)
 }
 
+// CanStart returns nil if another agent may start now. Otherwise it returns ErrDraining, ErrNoMemory or
+// an error that wraps ErrTooManyAgents, as the start would. It does not block.
+func (h *Host) CanStart() error { return h.capacity.check() }
+
 // capacity decides whether a host may start another agent.
 type capacity struct {
 	maxAgents int          // 0: no limit

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/registry"
 )
 
 // retry fails unless an answer says when the client may try again.
@@ -40,13 +41,19 @@ func TestMaxSessions(t *testing.T) {
 // TestNoMemory wants neither a desktop nor an agent to start with too little memory.
 func TestNoMemory(t *testing.T) {
 	t.Parallel()
-	s := serve(t, Config{MinMemory: math.MaxInt64})
+	custom := registry.Config{Custom: []registry.Custom{{ID: "true", Command: []string{"/bin/true"}}}}
+	s := serve(t, Config{MinMemory: math.MaxInt64, Agents: custom})
 	for path, body := range map[string]string{
 		mainPath + "/start": "{}", "/v1/desktops": "{}", "/v1/sessions/one": fmt.Sprintf(`{"agent":"mock","directory":%q}`, t.TempDir()),
 	} {
 		a := s.post(t, path, body)
 		a.problem(t, http.StatusServiceUnavailable, "no_memory")
 		a.retry(t)
+	}
+	// Nor to be asked for its options.
+	agent := s.get(t, "/v1/agents/true?config=true&no_cache=true").want(t, 200).json(t)
+	if text, _ := agent["configError"].(string); !strings.Contains(text, "memory") {
+		t.Errorf("configError = %q", text)
 	}
 }
 

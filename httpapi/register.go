@@ -76,7 +76,7 @@ func (s *Server) register() {
 	browser.Register(s.rest, browser.Config{
 		Fleet: s.fleet, Enter: desktops.Enter(s.desktops), DesktopProblem: desktops.Problem, UploadDirs: s.cfg.uploadDirs(), Logger: s.log,
 	})
-	agents.Register(s.rest, agents.Config{Registry: s.registry, Servers: s.agents.Servers})
+	agents.Register(s.rest, agents.Config{Registry: s.registry, Servers: s.agents.Servers, CanStart: s.agents.CanStart})
 	s.acp = acp.Register(s.rest, acp.Config{Host: s.agents, Logger: s.log})
 	sessionsConfig := sessions.Config{Host: s.agents, FolderProblem: configuration.Problem, Logger: s.log}
 	sessions.Register(s.rest, sessionsConfig)

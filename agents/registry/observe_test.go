@@ -2,8 +2,11 @@ package registry
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,6 +102,27 @@ func TestAsk(t *testing.T) {
 	silent := newRegistry(t, Config{Env: environment(t), AskTimeout: 200 * time.Millisecond, Custom: []Custom{agent("silent", "cat >/dev/null; exec sleep 1000")}})
 	if err := silent.Ask(t.Context(), "silent"); err == nil || !strings.Contains(err.Error(), "no answer for 200ms") {
 		t.Errorf("silent: %v", err)
+	}
+}
+
+// TestAskTakesTurns asks more agents than may be asked at the same time. Each fails if too many run.
+func TestAskTakesTurns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := fmt.Sprintf("mkdir -p %[1]s/running/$$; [ $(ls %[1]s/running | wc -l) -le 2 ] || touch %[1]s/exceeded; sleep 0.3; rmdir %[1]s/running/$$", dir)
+	agent := Custom{ID: "slow", Command: []string{script(t, filepath.Join(dir, "slow"), text)}}
+	r := newRegistry(t, Config{Env: environment(t), Custom: []Custom{agent}})
+	var asked sync.WaitGroup
+	for range 6 {
+		asked.Go(func() {
+			if err := r.Ask(t.Context(), "slow"); err == nil || !strings.Contains(err.Error(), "it ended: exit status 0") {
+				t.Errorf("Ask() = %v", err)
+			}
+		})
+	}
+	asked.Wait()
+	if _, err := os.Stat(filepath.Join(dir, "exceeded")); err == nil {
+		t.Error("more than two agents were asked at the same time")
 	}
 }
 

@@ -87,6 +87,7 @@ type Registry struct {
 	cancel  context.CancelFunc
 	close   func() error
 	busy    sync.WaitGroup // installs and Asks
+	asking  chan struct{}  // has an element for each agent that is being asked
 
 	reading sync.Mutex // held while files with credentials are in memory
 
@@ -104,7 +105,10 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.AskTimeout < 0 {
 		return nil, &InvalidError{"AskTimeout", "must not be negative"}
 	}
-	r := &Registry{cfg: cfg, log: cfg.Logger, locks: embeddedLocks, maxTime: installTime, maxBytes: installBytes, observed: map[string]observed{}, installs: map[string]progress{}}
+	r := &Registry{
+		cfg: cfg, log: cfg.Logger, locks: embeddedLocks, maxTime: installTime, maxBytes: installBytes,
+		observed: map[string]observed{}, installs: map[string]progress{}, asking: make(chan struct{}, 2),
+	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
 	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {

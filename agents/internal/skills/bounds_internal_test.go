@@ -2,10 +2,12 @@ package skills
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,5 +83,82 @@ done
 	defer cancel()
 	if err := store.git(ctx, dir, nil, "version"); err != nil {
 		t.Errorf("git runs without limits: %v", err)
+	}
+}
+
+// TestSourcesAreBounded configures more repositories than are fetched at the same time, and
+// more than a folder may have. A program in place of git fails if too many of it run.
+func TestSourcesAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script := fmt.Sprintf(`#!/bin/sh
+case "$*" in *init*) exit;; esac
+mkdir -p %[1]s/running/$$
+[ "$(ls %[1]s/running | wc -l)" -le %[2]d ] || touch %[1]s/exceeded
+sleep 0.3
+rmdir %[1]s/running/$$
+echo fetched >&2
+exit 1
+`, dir, maxFetches)
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	group, err := supervise.NewGroup(supervise.GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	store := New(Config{
+		Dir: filepath.Join(dir, "copies"), Age: time.Minute, Group: group,
+		Environ: func() []string { return []string{"PATH=" + dir + ":" + os.Getenv("PATH")} },
+		Go: func(f func(context.Context)) error {
+			go f(t.Context())
+			return nil
+		},
+	})
+	var sources []string
+	for i := range maxSources + 1 {
+		sources = append(sources, fmt.Sprintf(`{"type":"git","source":"https://git.example/%d"}`, i))
+	}
+	entry := json.RawMessage(`{"sources":[` + strings.Join(sources, ",") + `]}`)
+	all, problems, failed := store.fetchAll(t.Context(), dir, map[string]json.RawMessage{"many": entry})
+	if len(all) != maxSources || !failed || len(problems) != 1 || !strings.Contains(problems[0], "more than 32 sources") {
+		t.Errorf("%d sources, %v, %v", len(all), problems, failed)
+	}
+	for _, one := range all {
+		if one.err == nil || !strings.Contains(one.err.Error(), "fetched") {
+			t.Errorf("%s: %v", one.source, one.err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "exceeded")); err == nil {
+		t.Errorf("more than %d fetches ran at the same time", maxFetches)
+	}
+}
+
+// TestCopiesAreBounded removes the oldest copies of repositories.
+func TestCopiesAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i, name := range []string{"target", "oldest", "old", "young", stagingPrefix + "1"} {
+		at := filepath.Join(dir, name)
+		when := time.Unix(int64(1000+i), 0)
+		if err := errors.Join(os.MkdirAll(filepath.Join(at, "files"), 0o700), os.Chtimes(at, when, when)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeOldest(dir, 2, filepath.Join(dir, "target")); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	var names []string
+	for _, e := range left {
+		names = append(names, e.Name())
+	}
+	if want := []string{stagingPrefix + "1", "old", "target", "young"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("left: %v, %v, want %v", names, err, want)
 	}
 }

@@ -211,6 +211,11 @@ func (s *Store) fetchGit(ctx context.Context, url, ref string) (dir, stale strin
 func (s *Store) renew(url, ref, target string) error {
 	done := make(chan error, 1)
 	err := s.cfg.Go(func(ctx context.Context) {
+		if err := s.fetching.Acquire(ctx, 1); err != nil {
+			done <- err
+			return
+		}
+		defer s.fetching.Release(1)
 		ctx, cancel := context.WithTimeout(ctx, fetchTime)
 		defer cancel()
 		err := s.clone(ctx, url, ref, target)
@@ -244,7 +249,7 @@ func (s *Store) isFresh(key, ref string, old fs.FileInfo, age time.Duration) (st
 	return staleText(old, f.err), f.err != nil && time.Since(f.at) < min(age, retryWait)
 }
 
-// hostEvent records the result of an attempt to fetch a copy.
+// recordAttempt records the result of an attempt to fetch a copy.
 func (s *Store) recordAttempt(key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,9 +262,12 @@ func (s *Store) recordAttempt(key string, err error) {
 	}
 }
 
+// stagingPrefix begins the names of folders of copies that are being fetched.
+const stagingPrefix = "new-"
+
 // clone fetches one commit and atomically replaces the folder target.
 func (s *Store) clone(ctx context.Context, url, ref, target string) error {
-	staging, err := os.MkdirTemp(filepath.Dir(target), "new-")
+	staging, err := os.MkdirTemp(filepath.Dir(target), stagingPrefix)
 	if err != nil {
 		return err
 	}
@@ -290,6 +298,9 @@ func (s *Store) clone(ctx context.Context, url, ref, target string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := removeOldest(filepath.Dir(target), maxCopies-1, target); err != nil {
+		return err
+	}
 	err = unix.Renameat2(unix.AT_FDCWD, staging, unix.AT_FDCWD, target, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
@@ -300,6 +311,28 @@ func (s *Store) clone(ctx context.Context, url, ref, target string) error {
 		}
 	}
 	return os.Rename(staging, target)
+}
+
+// removeOldest removes copies from a folder until at most so many are left besides one.
+func removeOldest(dir string, most int, besides string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var copies []fs.FileInfo
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && !strings.HasPrefix(e.Name(), stagingPrefix) && e.Name() != filepath.Base(besides) {
+			copies = append(copies, info)
+		}
+	}
+	slices.SortFunc(copies, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, old := range copies[:max(0, len(copies)-most)] {
+		if err := os.RemoveAll(filepath.Join(dir, old.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Limits of a repository and of git.

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/deskhand/deskhand/agents/folders"
@@ -46,6 +47,7 @@ type Store struct {
 	cfg      Config
 	patience time.Duration // how long a session with an older copy waits for a newer one
 	fetches  singleflight.Group
+	fetching *semaphore.Weighted // the fetches that run
 
 	mu     sync.Mutex // held while copies are read or replaced, and guards the fields below
 	dir    string     // empty: a temporary one is made when it is needed
@@ -54,7 +56,16 @@ type Store struct {
 }
 
 // New returns a store. It must be closed after the functions that Config.Go runs.
-func New(cfg Config) *Store { return &Store{cfg: cfg, patience: refreshWait, dir: cfg.Dir} }
+func New(cfg Config) *Store {
+	return &Store{cfg: cfg, patience: refreshWait, dir: cfg.Dir, fetching: semaphore.NewWeighted(maxFetches)}
+}
+
+// Bounds of what the configuration of a folder can cause.
+const (
+	maxSources = 32 // sources of a folder
+	maxFetches = 16 // fetches of the store that run at the same time; others wait
+	maxCopies  = 64 // copies of repositories on disk; the oldest are removed
+)
 
 // folder returns the folder of the copies.
 func (s *Store) folder() (dir string, err error) {
@@ -198,6 +209,10 @@ func (s *Store) fetchAll(ctx context.Context, cwd string, entries map[string]jso
 			continue
 		}
 		for _, source := range entry.Sources {
+			if len(all) == maxSources {
+				problems, failed = append(problems, fmt.Sprintf("skills %s: the folder has more than %d sources; the others are left out", name, maxSources)), true
+				break
+			}
 			f := &fetchedSource{entry: name, source: source}
 			all = append(all, f)
 			wg.Go(func() { f.at, f.stale, f.err = s.fetch(ctx, cwd, source) })

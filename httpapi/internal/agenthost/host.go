@@ -109,6 +109,14 @@ func (h *Host) Started() *agents.Host {
 	return h.host
 }
 
+// CanStart returns an error unless another agent may start now. It does not start the host.
+func (h *Host) CanStart() error {
+	if host := h.Started(); host != nil {
+		return host.CanStart()
+	}
+	return nil
+}
+
 // Servers returns the status of the servers of each agent that has servers. It does not
 // start the host.
 func (h *Host) Servers(ctx context.Context) map[string]agents.AgentStatus {

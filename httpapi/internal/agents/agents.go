@@ -84,6 +84,9 @@ type Config struct {
 
 	// Servers returns the status of the servers of each agent that has servers.
 	Servers func(context.Context) map[string]agents.AgentStatus
+
+	// CanStart returns an error unless another agent may start now.
+	CanStart func() error
 }
 
 // area is the area of agents.
@@ -97,9 +100,11 @@ func Register(api *rest.API, cfg Config) {
 	a := &area{rest.Group{API: api}, cfg}
 
 	r := rest.Route{Tag: "Agents", Scope: grants.ScopeSupervise, Errors: []int{http.StatusBadRequest}}
-	agenthost.Add(a.Group, r.Get("listAgents", "/v1/agents", "List the agents that can be hosted").
+	asks := r // it may start agents
+	asks.UntilGone = true
+	agenthost.Add(a.Group, asks.Get("listAgents", "/v1/agents", "List the agents that can be hosted").
 		WithAbout("Models, modes and thought levels are from the last run of the agent, or from a built-in table."), a.list)
-	agenthost.Add(a.Group, r.Get("getAgent", "/v1/agents/{agent}", "Get an agent"), a.get)
+	agenthost.Add(a.Group, asks.Get("getAgent", "/v1/agents/{agent}", "Get an agent"), a.get)
 	agenthost.Add(a.Group, r.Get("listAgentModes", "/v1/agents/{agent}/modes", "List the modes of an agent's sessions"), a.modes)
 	a.registerInstall(r)
 	a.registerProgress(r)
@@ -110,7 +115,6 @@ func (a *area) list(ctx context.Context, q *Query) (*rest.Output[agentList], err
 	servers, credentials := a.Servers(ctx), a.Registry.AgentsWithCredentials()
 	list := agentList{make([]agentInfo, len(all))}
 	var group errgroup.Group
-	group.SetLimit(2) // agents take a lot of memory while they start
 	for i, agent := range all {
 		group.Go(func() error {
 			list.Agents[i] = a.describe(ctx, agent, servers, credentials, *q)
@@ -134,7 +138,11 @@ func (a *area) describe(ctx context.Context, agent registry.Agent, servers map[s
 	command, absent := a.Registry.Command(agent.ID)
 	info := agentInfo{ID: agent.ID, Name: agent.Name, Installed: absent == nil, CredentialsAvailable: credentials[agent.ID]}
 	if q.Config && q.NoCache && info.Installed {
-		if err := a.Registry.Ask(ctx, agent.ID); err != nil {
+		err := a.CanStart()
+		if err == nil {
+			err = a.Registry.Ask(ctx, agent.ID)
+		}
+		if err != nil {
 			info.ConfigError = err.Error()
 		}
 		if asked, err := a.Registry.Agent(agent.ID); err == nil {

@@ -326,9 +326,10 @@ func (g gate) knownHost(host string) bool {
 		host = h
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if _, err := netip.ParseAddr(host); err == nil {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
 		return true // no name, so none that could have been pointed here
 	}
+	// Another address also leads here, as 0.0.0.0 does, but browsers send no Sec-Fetch-Site to it.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
 		slices.Contains(g.hosts, host) || slices.Contains(g.origins, "*")
 }
