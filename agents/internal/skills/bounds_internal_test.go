@@ -162,3 +162,20 @@ func TestCopiesAreBounded(t *testing.T) {
 		t.Errorf("left: %v, %v, want %v", names, err, want)
 	}
 }
+
+// TestSourcesOfGit refuses what would give an agent git's own files.
+func TestSourcesOfGit(t *testing.T) {
+	t.Parallel()
+	for _, subpath := range []string{".git", ".git/logs", "a/../.git/x", "./sub/.git"} {
+		f := &fetchedSource{source: source{Type: "git", Source: "x", Subpath: subpath}, at: location{folder.Files{}, t.TempDir(), "."}}
+		if _, err := f.find(); err == nil || !strings.Contains(err.Error(), "git's own files") {
+			t.Errorf("subpath %s: %v", subpath, err)
+		}
+	}
+	store := New(Config{Dir: t.TempDir()})
+	for _, ref := range []string{"HEAD:refs/heads/x", "+main", "refs/heads/*", "a b", "^main"} {
+		if _, _, err := store.fetchGit(t.Context(), "https://git.example/x", ref); err == nil || !strings.Contains(err.Error(), "must be the name of a branch") {
+			t.Errorf("ref %s: %v", ref, err)
+		}
+	}
+}

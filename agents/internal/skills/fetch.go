@@ -52,6 +52,9 @@ func (f *fetchedSource) find() ([]skill, error) {
 		if !filepath.IsLocal(s.Subpath) {
 			return nil, fmt.Errorf("subpath %q leads out of the source", s.Subpath)
 		}
+		if slices.Contains(strings.Split(filepath.Clean(s.Subpath), "/"), ".git") {
+			return nil, fmt.Errorf("subpath %q has git's own files", s.Subpath)
+		}
 		at, name = at.below(s.Subpath), path.Base(s.Subpath)
 	}
 	all, err := at.skills(name)
@@ -176,6 +179,9 @@ func (s *Store) fetchGit(ctx context.Context, url, ref string) (dir, stale strin
 	}
 	if strings.HasPrefix(url, "-") || strings.HasPrefix(ref, "-") {
 		return "", "", errors.New("neither source nor ref may begin with a dash")
+	}
+	if strings.ContainsAny(ref, ":*^+ ") {
+		return "", "", fmt.Errorf("ref %q must be the name of a branch, a tag or a commit", ref)
 	}
 	folder, err := s.folder()
 	if err != nil {

@@ -68,7 +68,7 @@ func (a *Area) postMCP(ctx context.Context, in *mcpInput) (*mcpOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	inst, err := use(ctx, a.fleet, in.Desktop)
+	inst, err := a.use(ctx, in.Desktop)
 	if err != nil {
 		return nil, err
 	}

@@ -10,12 +10,10 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/recording"
@@ -222,18 +220,13 @@ const (
 	maxGuestClips    = 4  // clips that are being made or read
 )
 
-// enterAsGuest takes one of the places until leave is called, for a request with a token of a
-// scope other than admin. It returns a Problem if none is free.
+// enterAsGuest is like rest.Enter for requests with a token of a scope other than admin. Others
+// take no place.
 func enterAsGuest(r *rest.Request, places chan struct{}, full string) (leave func(), err error) {
 	if !r.Limited() {
 		return func() {}, nil
 	}
-	select {
-	case places <- struct{}{}:
-		return sync.OnceFunc(func() { <-places }), nil
-	default:
-		return nil, rest.Unavailable.Problem(full+"; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
-	}
+	return rest.Enter(places, full)
 }
 
 // followVideo sends a recording while it is made.

@@ -122,14 +122,15 @@ func (a *area) downloadArchive(ctx context.Context, in *archiveInput) (*archiveO
 	out := &archiveOutput{
 		ContentType: format.contentType, Disposition: rest.Attachment(name + "." + in.Format), Cache: "private, no-store",
 	}
-	if rest.RequestIn(ctx).Method() == http.MethodHead {
+	request := rest.RequestIn(ctx)
+	if request.Method() == http.MethodHead {
 		_, err := files.Stat(top)
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(http.StatusOK) }
 		return out, err
 	}
 	// What goes wrong before there is anything to send is answered as always.
 	ctx = context.WithoutCancel(ctx)
-	out.Body, err = a.Pack(func(w io.Writer) error {
+	out.Body, err = a.Pack(request, func(w io.Writer) error {
 		_, err := files.Archive(ctx, top, w, filesystem.ArchiveOptions{Compression: format.compression})
 		return err
 	})

@@ -78,6 +78,7 @@ type Grant struct {
 
 	makePlaces sync.Once
 	places     chan struct{}
+	large      chan struct{}
 	streams    chan struct{}
 }
 
@@ -96,6 +97,13 @@ func (g *Grant) Places() chan struct{} {
 	return g.places
 }
 
+// Large has an element while a request with the token is handled whose answer may be large. A
+// request waits as for Places.
+func (g *Grant) Large() chan struct{} {
+	g.initPlaces()
+	return g.large
+}
+
 // Streams has an element for each open event stream with the token. A stream sends one, if it
 // can, and receives one at its end.
 func (g *Grant) Streams() chan struct{} {
@@ -105,7 +113,7 @@ func (g *Grant) Streams() chan struct{} {
 
 func (g *Grant) initPlaces() {
 	g.makePlaces.Do(func() {
-		g.places, g.streams = make(chan struct{}, requestPlaces), make(chan struct{}, streamPlaces)
+		g.places, g.large, g.streams = make(chan struct{}, requestPlaces), make(chan struct{}, 1), make(chan struct{}, streamPlaces)
 	})
 }
 

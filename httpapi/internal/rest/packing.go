@@ -21,15 +21,24 @@ type packing struct {
 	patience time.Duration
 	pipe     *io.PipeReader
 	release  func()         // of the connection, from the token; nil: it is not held
+	leave    func()         // of its place
 	wait     sync.WaitGroup // for what makes it
 }
 
 // Pack begins to make such a thing, and returns the body of the answer. What goes
 // wrong before there is anything to send is an error; the context of the request
 // must not end it later.
-func (a *API) Pack(write func(io.Writer) error) (func(huma.Context), error) {
+func (a *API) Pack(request *Request, write func(io.Writer) error) (func(huma.Context), error) {
+	places := a.packs.others
+	if request.Limited() {
+		places = a.packs.guests
+	}
+	leave, err := Enter(places, "too many archives are being sent")
+	if err != nil {
+		return nil, err
+	}
 	r, w := io.Pipe()
-	p := &packing{Reader: bufio.NewReaderSize(r, ChunkSize), patience: a.Patience, pipe: r}
+	p := &packing{Reader: bufio.NewReaderSize(r, ChunkSize), patience: a.Patience, pipe: r, leave: leave}
 	packed := make(chan struct{})
 	p.wait.Go(func() {
 		defer close(packed)
@@ -63,5 +72,6 @@ func (p *packing) Close() error {
 	}
 	err := p.pipe.Close()
 	p.wait.Wait()
+	p.leave()
 	return err
 }

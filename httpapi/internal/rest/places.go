@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"sync"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 )
@@ -11,6 +13,8 @@ import (
 const (
 	GuestPlaces = 256 // requests with a token of a scope other than admin
 	largePlaces = 2   // requests of a route whose answers may be large, of such tokens and of all others each
+	guestPacks  = 16  // archives that are being sent for such tokens
+	otherPacks  = 64  // archives that are being sent for all others
 )
 
 // largeKey is the key of a route's largeAnswers in the metadata of its operation.
@@ -19,8 +23,19 @@ const largeKey = "large"
 // largeAnswers are the places of a route whose answers may be large.
 type largeAnswers struct{ guests, others chan struct{} }
 
-func newLargeAnswers() *largeAnswers {
-	return &largeAnswers{make(chan struct{}, largePlaces), make(chan struct{}, largePlaces)}
+func newLargeAnswers(guests, others int) *largeAnswers {
+	return &largeAnswers{make(chan struct{}, guests), make(chan struct{}, others)}
+}
+
+// Enter takes one of the places until leave is called. It returns a Problem with the text full if
+// none is free.
+func Enter(places chan struct{}, full string) (leave func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return sync.OnceFunc(func() { <-places }), nil
+	default:
+		return nil, Unavailable.Problem(full+"; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+	}
 }
 
 // awaitPlace is the middleware that has a request wait for its places. The adapter gives
@@ -35,7 +50,7 @@ func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 	switch {
 	case large == nil:
 	case r.Limited():
-		places = append(places, large.guests)
+		places = append(places, r.Grant.Large(), large.guests)
 	default:
 		places = append(places, large.others)
 	}
