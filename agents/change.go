@@ -11,7 +11,7 @@ import (
 // processOfSession returns the process of a session's server, or nil. A process owns its
 // sessions' rows until its end is in the log.
 func (h *Host) processOfSession(ctx context.Context, session string) (*agentProcess, error) {
-	row, err := h.row(ctx, session)
+	row, err := rowOf(ctx, h.cfg.Log, session)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (h *Host) Fork(ctx context.Context, session string, o ForkOptions) (Session
 	if !recordable(o.ID) {
 		return Session{}, &InvalidError{"sessionId", "must be text of 1 to 512 bytes"}
 	}
-	row, err := h.row(ctx, session)
+	row, err := rowOf(ctx, h.cfg.Log, session)
 	if err != nil {
 		return Session{}, err
 	}

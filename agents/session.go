@@ -47,13 +47,13 @@ func sessionOf(row eventlog.Session) Session {
 
 // Session returns a session, or [ErrSessionNotFound].
 func (h *Host) Session(ctx context.Context, id string) (Session, error) {
-	row, err := h.row(ctx, id)
+	row, err := rowOf(ctx, h.cfg.Log, id)
 	return sessionOf(row), err
 }
 
-// row returns the row of a session, or ErrSessionNotFound.
-func (h *Host) row(ctx context.Context, id string) (eventlog.Session, error) {
-	row, err := h.cfg.Log.Session(ctx, id)
+// rowOf returns the row of a session, or ErrSessionNotFound.
+func rowOf(ctx context.Context, log *eventlog.Log, id string) (eventlog.Session, error) {
+	row, err := log.Session(ctx, id)
 	if errors.Is(err, eventlog.ErrNotFound) {
 		err = ErrSessionNotFound
 	}
@@ -86,7 +86,7 @@ func (h *Host) Requests(ctx context.Context, session string) ([]eventlog.Request
 // tries once more.
 func (h *Host) processWithSession(ctx context.Context, id string) (p *agentProcess, err error) {
 	for range 2 {
-		row, err := h.row(ctx, id)
+		row, err := rowOf(ctx, h.cfg.Log, id)
 		switch {
 		case err != nil:
 			return nil, err

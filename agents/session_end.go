@@ -46,7 +46,7 @@ const stopWait = 2 * time.Second
 // It returns [ErrSessionNotFound] if there is no such session, and nil if the session has
 // ended.
 func (h *Host) Terminate(ctx context.Context, id string) error {
-	row, err := h.row(ctx, id)
+	row, err := rowOf(ctx, h.cfg.Log, id)
 	if err != nil || row.State == eventlog.Ended {
 		return err
 	}

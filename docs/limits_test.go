@@ -151,6 +151,12 @@ func TestLimits(t *testing.T) {
 		{"webrtc/internal/network/udp.go", "probeRate = 200", "at most 200 connectivity checks a second"},
 		{"webrtc/internal/network/stun.go", "stunRate = 100", "are answered at most 100 times a second"},
 		{"webrtc/internal/network/tcp.go", "tcpConnections = 16", "has at most 16 connections for it"},
+		{"httpapi/internal/rest/places.go", "guestPacks = 16", "and 16 with guest tokens"},
+		{"httpapi/internal/rest/places.go", "otherPacks = 64", "At most 64 archives are being sent"},
+		{"httpapi/internal/desktops/recording_media.go", "maxGuestClips = 4", "at most 4 clips of all recordings with guest tokens"},
+		{"agents/internal/skills/skills.go", "maxSources = 32", "have at most 32 sources"},
+		{"agents/internal/skills/skills.go", "maxFetches = 16", "At most 16 repositories are fetched"},
+		{"agents/internal/skills/skills.go", "maxCopies = 64", "the copies of the latest 64"},
 		{"webrtc/internal/network/relay.go", "leastAllocation = 10 * time.Second", "with a lifetime below 10 s is not used"},
 	} {
 		if !strings.Contains(read(os.ReadFile("../"+c.file)), c.code) {

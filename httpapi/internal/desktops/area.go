@@ -243,7 +243,7 @@ func (a *Area) enterUse() func(huma.Context, func(huma.Context)) {
 	enter := a.enter(a.fleet.Find)
 	return func(ctx huma.Context, next func(huma.Context)) {
 		enter(ctx, func(ctx huma.Context) {
-			inst, err := a.use(ctx.Context(), cmp.Or(ctx.Param("desktop"), fleet.Main))
+			inst, err := use(ctx.Context(), a, cmp.Or(ctx.Param("desktop"), fleet.Main))
 			if err != nil {
 				a.Write(rest.RequestOf(ctx).Fiber, a.ProblemOf(err, runtimeFailed))
 				return
@@ -255,7 +255,7 @@ func (a *Area) enterUse() func(huma.Context, func(huma.Context)) {
 }
 
 // use finds a desktop for a request that uses it.
-func (a *Area) use(ctx context.Context, id string) (*fleet.Instance, error) {
+func use(ctx context.Context, a *Area, id string) (*fleet.Instance, error) {
 	inst, err := a.fleet.Find(id)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (a *Area) postMCP(ctx context.Context, in *mcpInput) (*mcpOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	inst, err := a.use(ctx, in.Desktop)
+	inst, err := use(ctx, a, in.Desktop)
 	if err != nil {
 		return nil, err
 	}
