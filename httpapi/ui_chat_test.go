@@ -261,8 +261,10 @@ func TestPagePermissions(t *testing.T) {
 	v.shows(".conversation", "The plan was not approved.")
 	v.says("plan")
 	v.shows(card, "Ready to code?")
-	v.click(card + " button:nth-of-type(1)")
+	testbrowser.Evaluate[bool](v.ctx, t, `document.querySelector(".permission button").focus(); true`)
+	v.press(enter)
 	v.shows(".conversation", "The plan was approved.")
+	v.holds(`document.activeElement === document.querySelector(".composer textarea")`)
 
 	// A form has its questions in one card.
 	v.says("question")

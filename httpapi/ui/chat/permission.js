@@ -91,9 +91,10 @@ export class Permissions {
     const problem = make("p", { className: "problem", role: "alert", hidden: true });
     const buttons = options.map((option, i) => {
       const number = i < 9 ? make("kbd", { "aria-hidden": "true" }, String(i + 1)) : "";
-      return make("button", { type: "button", className: /reject/.test(option.kind) ? "reject" : "", onclick: () => choose(option) }, number, option.name);
+      return make("button", { type: "button", className: /reject/.test(option.kind) ? "reject" : "", onclick: (event) => choose(option, event) }, number, option.name);
     });
-    const choose = async (option) => {
+    const choose = async (option, event) => {
+      if (event.detail === 0) card.focus(); // by a key: a button that is disabled loses the focus
       for (const button of buttons) button.disabled = true;
       problem.hidden = true;
       try {
