@@ -47,7 +47,7 @@ test-agents: ## Claude Code, Codex and OpenCode against a model that does as it 
 	@.ci/install test
 	@mkdir -p .cache/agents
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -timeout 30m $(ARGS) ./internal/agenttest
-	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -run '^TestRealLock$$' ./agents/registry
+	PATH="$$(.ci/node 22)$$PATH" REQUIRE_TOOLS=1 DESKHAND_AGENTS='$(CURDIR)/.cache/agents' $(GO) test -count=1 -v -run '^TestRealLock$$' ./agents/registry
 
 test-npm: ## all npm packages: every platform, and the Docker provider on a Docker engine
 	@.ci/install npm

@@ -29,6 +29,7 @@ type Agent struct {
 	needs        string       // a program of the vendor that npm does not have; empty: none
 	needsRemedy  string       // what to do if it is missing
 	noteIfAbsent bool         // the note applies while the agent is not installed
+	node         int          // the oldest version of Node.js that runs it; 0: oldestNode
 }
 
 // Capabilities describes an agent as sandbox-agent does.

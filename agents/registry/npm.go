@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,10 +23,9 @@ const (
 	// node-compile-cache in the directory for temporary files.
 	noCompileCache = "NODE_DISABLE_COMPILE_CACHE=1"
 
-	// oldestNode is the oldest version of node with which the agents were tried.
+	// oldestNode is the oldest version of node with which the agents were tried, except those
+	// that name a newer one.
 	oldestNode = 20
-
-	installNode = "install Node.js 20 or newer, with npm: the packages nodejs and npm of a recent distribution, or https://nodejs.org"
 )
 
 // npm runs npm in one staging folder.
@@ -37,6 +37,8 @@ type npm struct {
 
 // newNPM checks that npm can be used.
 func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, error) {
+	oldest := cmp.Or(in.agent.node, oldestNode)
+	installNode := fmt.Sprintf("install Node.js %d or newer, with npm: the packages nodejs and npm of a recent distribution, or https://nodejs.org", oldest)
 	if _, err := in.r.lookPath("npm"); err != nil {
 		return nil, in.fail(errors.New("npm is not installed"), installNode)
 	}
@@ -45,7 +47,7 @@ func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, 
 		return nil, in.fail(fmt.Errorf("node: %w", err), installNode)
 	}
 	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(out), "v"), ".")
-	if n, err := strconv.Atoi(major); err != nil || n < oldestNode {
+	if n, err := strconv.Atoi(major); err != nil || n < oldest {
 		return nil, in.fail(fmt.Errorf("node is %s", strings.TrimSpace(out)), installNode)
 	}
 	n := &npm{in: in, staging: staging}

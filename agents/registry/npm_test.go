@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -188,4 +189,15 @@ func (r *npmRegistry) change(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f()
+}
+
+// TestOldNode wants to be told which version of Node.js an agent needs.
+func TestOldNode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script(t, filepath.Join(dir, "node"), "echo v21.7.3")
+	script(t, filepath.Join(dir, "npm"), "exit 1")
+	r := newRegistry(t, Config{Env: []string{"HOME=" + dir, "PATH=" + dir + ":/bin:/usr/bin"}})
+	_, err := r.Install(t.Context(), "pi", InstallOptions{})
+	checkInstallError(t, "pi", err, StageResolve, "", "node is v21.7.3", "install Node.js 22 or newer")
 }

@@ -98,7 +98,8 @@ var agents = []Agent{
 			{name: "@earendil-works/pi-coding-agent", version: "0.81.1", kinds: native, program: "dist/cli.js", variable: "PI_ACP_PI_COMMAND", check: true},
 		},
 		names: [][]string{{"pi-acp"}},
-		Note:  "PI_ACP_PI_COMMAND names another pi. One older than 0.81 never answers session/new.",
+		node:  22,
+		Note:  "Needs Node.js 22 or newer. PI_ACP_PI_COMMAND names another pi. One older than 0.81 never answers session/new.",
 		Capabilities: Capabilities{
 			ToolCalls: true, ToolResults: true, TextMessages: true, Images: true, SessionLifecycle: true, ErrorEvents: true,
 			StreamingDeltas: true, ItemStarted: true,
