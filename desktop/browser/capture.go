@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -48,7 +49,7 @@ func (b *Browser) Evaluate(ctx context.Context, e Evaluate) (Value, error) {
 		err = b.evaluateIn(ctx, session, 0, e.Expression, &value)
 	}
 	if err == nil && len(value) > maxValue {
-		err = ErrTooLarge
+		err = fmt.Errorf("%w: the value has more than 4 MiB", ErrTooLarge)
 	}
 	if err != nil {
 		return Value{}, explain(ctx, err)

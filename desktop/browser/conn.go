@@ -284,7 +284,8 @@ func (s *splitter) filled(n int, f func(text []byte, whole bool)) {
 	s.n -= begin
 	s.from = s.n
 	if len(s.buf) > 64*readSize && s.n < readSize {
-		s.buf = nil // after a large message
-		s.space()
+		small := make([]byte, 4*readSize) // after a large message
+		copy(small, s.buf[:s.n])
+		s.buf = small
 	}
 }

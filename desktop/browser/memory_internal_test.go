@@ -3,8 +3,10 @@ package browser
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -93,5 +95,26 @@ func TestLargeMessages(t *testing.T) {
 		if largest > 2*c.most+4*readSize {
 			t.Errorf("%s: %d bytes were kept", name, largest)
 		}
+	}
+}
+
+// TestAfterLargeMessage reads the end of a large message together with the beginning of the next.
+func TestAfterLargeMessage(t *testing.T) {
+	t.Parallel()
+	var s splitter
+	var got []string
+	write := func(text string) {
+		for len(text) > 0 {
+			n := copy(s.space(), text)
+			text = text[n:]
+			s.filled(n, func(m []byte, _ bool) { got = append(got, fmt.Sprintf("%d %.9s", len(m), m)) })
+		}
+	}
+	large := `{"method":"` + strings.Repeat("x", 5<<20)
+	write(large)
+	write("\x00{\"method\":")
+	write("\"short\"}\x00")
+	if want := []string{fmt.Sprintf(`%d {"method"`, len(large)), `18 {"method"`}; !slices.Equal(got, want) {
+		t.Errorf("messages: %q, want %q", got, want)
 	}
 }

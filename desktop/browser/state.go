@@ -40,14 +40,17 @@ type Item struct {
 	Value string `json:"value"`
 }
 
-// stateLimit bounds State and SetState, and maxOrigins the origins of a State.
+// stateLimit bounds State and SetState, maxOrigins the origins of a State, and maxStorage the bytes
+// of all names and values in the local storages of a State.
 const (
 	stateLimit Milliseconds = 60_000
 	maxOrigins int          = 100
+	maxStorage int          = 16 << 20
 )
 
 // State returns all cookies of the profile, and the local storage of the origins that tabs
-// show. Its limit is 60 s.
+// show. Its limit is 60 s. The error wraps ErrTooLarge if the names and values in the local storages
+// have more than 16 MiB.
 func (b *Browser) State(ctx context.Context) (State, error) {
 	ctx, cancel := stateLimit.limit(ctx, "state", 0)
 	defer cancel()
@@ -58,6 +61,7 @@ func (b *Browser) State(ctx context.Context) (State, error) {
 	b.mu.Lock()
 	tabs := slices.Clone(b.all)
 	b.mu.Unlock()
+	size := 0
 	for _, t := range tabs {
 		b.mu.Lock()
 		id, session := t.id, t.session
@@ -68,6 +72,12 @@ func (b *Browser) State(ctx context.Context) (State, error) {
 		known := slices.ContainsFunc(state.Origins, func(p Origin) bool { return p.Origin == o.Origin })
 		if err == nil && !known && len(o.LocalStorage) > 0 && strings.HasPrefix(o.Origin, "http") {
 			state.Origins = append(state.Origins, o)
+			for _, item := range o.LocalStorage {
+				size += len(item.Name) + len(item.Value)
+			}
+		}
+		if size > maxStorage {
+			return State{}, fmt.Errorf("%w: the local storage of open pages has more than 16 MiB", ErrTooLarge)
 		}
 	}
 	return state, nil

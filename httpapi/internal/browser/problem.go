@@ -74,7 +74,7 @@ func (a *area) problem(err error) *rest.Problem {
 	case errors.Is(err, chrome.ErrNoTab), errors.Is(err, chrome.ErrNoTarget):
 		return rest.Missing("tab", err.Error())
 	case errors.Is(err, chrome.ErrTooLarge):
-		return rest.PayloadTooLarge.Problem("payload too large: the value has more than 4 MiB")
+		return rest.PayloadTooLarge.Problem("payload too large: " + err.Error())
 	case rest.IsAny(err, chrome.ErrNoHistory, chrome.ErrNoDialog):
 		return rest.ConflictOf(err.Error())
 	}

@@ -189,8 +189,10 @@ func (a *area) registerReading(r rest.Route) {
 		func(ctx context.Context, b *chrome.Browser, in *tabInput) (chrome.NetworkLog, error) {
 			return b.Network(ctx, chrome.TabQuery{Tab: in.Tab})
 		})
-	query(a, r.Get("getBrowserStorage", "/state", "Get the cookies, and the local storage of open pages").
-		WithAbout("In the format of Playwright's storageState."), func(in *target) string { return in.Desktop },
+	get := r.Get("getBrowserStorage", "/state", "Get the cookies, and the local storage of open pages").
+		WithAbout("In the format of Playwright's storageState.")
+	get.Large = true
+	query(a, get, func(in *target) string { return in.Desktop },
 		func(ctx context.Context, b *chrome.Browser, _ *target) (browserStorage, error) {
 			s, err := b.State(ctx)
 			return browserStorage(s), err

@@ -115,7 +115,7 @@ func (a *Area) Manager() (*process.Manager, error) {
 }
 
 // List describes all processes of an owner, in the order of their starts. The owner "" selects
-// those of all owners. List returns nil if no process was started.
+// processes of all owners. List returns nil if no process was started.
 func (a *Area) List(owner process.Owner) []process.Info {
 	a.mu.Lock()
 	m := a.made
