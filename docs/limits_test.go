@@ -155,7 +155,8 @@ func TestLimits(t *testing.T) {
 		{"httpapi/internal/rest/places.go", "otherPacks = 64", "At most 64 archives are being sent"},
 		{"httpapi/internal/desktops/recording_media.go", "maxGuestClips = 4", "at most 4 clips of all recordings with guest tokens"},
 		{"agents/internal/skills/skills.go", "maxSources = 32", "have at most 32 sources"},
-		{"agents/internal/skills/skills.go", "maxFetches = 16", "At most 16 repositories are fetched"},
+		{"agents/internal/skills/skills.go", "maxAtOnce = 4", "of which 4 are fetched at the same time"},
+		{"agents/internal/skills/skills.go", "maxFetches = 64", "At most 64 repositories of all folders"},
 		{"agents/internal/skills/skills.go", "maxCopies = 64", "the copies of the latest 64"},
 		{"webrtc/internal/network/relay.go", "leastAllocation = 10 * time.Second", "with a lifetime below 10 s is not used"},
 	} {

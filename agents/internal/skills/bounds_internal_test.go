@@ -86,8 +86,7 @@ done
 	}
 }
 
-// TestSourcesAreBounded configures more repositories than are fetched at the same time, and
-// more than a folder may have. A program in place of git fails if too many of it run.
+// TestSourcesAreBounded configures more repositories than a folder may have. A program in place of git fails if too many of it run.
 func TestSourcesAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,7 +98,7 @@ sleep 0.3
 rmdir %[1]s/running/$$
 echo fetched >&2
 exit 1
-`, dir, maxFetches)
+`, dir, maxAtOnce)
 	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}
@@ -135,7 +134,7 @@ exit 1
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "exceeded")); err == nil {
-		t.Errorf("more than %d fetches ran at the same time", maxFetches)
+		t.Errorf("more than %d fetches ran at the same time", maxAtOnce)
 	}
 }
 

@@ -420,7 +420,7 @@ func (s *Store) git(ctx context.Context, dir string, stdout io.Writer, args ...s
 	c, err := s.cfg.Group.Start(supervise.Spec{
 		Path: "git", Dir: dir, Stdout: stdout,
 		Args: append([]string{"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m"}, args...),
-		Env:  supervise.Environ(s.cfg.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+		Env:  supervise.Environ(s.cfg.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_HTTP_LOW_SPEED_LIMIT=1", "GIT_HTTP_LOW_SPEED_TIME=20", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
 	if errors.Is(err, supervise.ErrNotFound) {
 		return errors.New("git is not installed")

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
@@ -63,7 +64,8 @@ func New(cfg Config) *Store {
 // Bounds of what the configuration of a folder can cause.
 const (
 	maxSources = 32 // sources of a folder
-	maxFetches = 16 // fetches of the store that run at the same time; others wait
+	maxAtOnce  = 4  // sources of a folder that are fetched at the same time
+	maxFetches = 64 // fetches of the store that run at the same time; others wait
 	maxCopies  = 64 // copies of repositories on disk; the oldest are removed
 )
 
@@ -196,10 +198,11 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 	return problems
 }
 
-// fetchAll fetches the sources of all entries concurrently. failed reports that some entries
+// fetchAll fetches the sources of all entries, some concurrently. failed reports that some entries
 // cannot be decoded.
 func (s *Store) fetchAll(ctx context.Context, cwd string, entries map[string]json.RawMessage) (all []*fetchedSource, problems []string, failed bool) {
-	var wg sync.WaitGroup
+	var fetches errgroup.Group
+	fetches.SetLimit(maxAtOnce)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		var entry struct {
 			Sources []source `json:"sources"`
@@ -215,10 +218,13 @@ func (s *Store) fetchAll(ctx context.Context, cwd string, entries map[string]jso
 			}
 			f := &fetchedSource{entry: name, source: source}
 			all = append(all, f)
-			wg.Go(func() { f.at, f.stale, f.err = s.fetch(ctx, cwd, source) })
+			fetches.Go(func() error {
+				f.at, f.stale, f.err = s.fetch(ctx, cwd, source)
+				return nil
+			})
 		}
 	}
-	wg.Wait()
+	_ = fetches.Wait() // the sources have their errors
 	return all, problems, failed
 }
 
