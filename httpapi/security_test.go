@@ -117,6 +117,7 @@ func TestOriginAndHost(t *testing.T) {
 		{"address", open, map[string]string{"Host": "[::1]:80"}, 200},
 		{"another loopback address", open, map[string]string{"Host": "127.0.0.2:2468"}, 200},
 		{"no address", open, map[string]string{"Host": "0.0.0.0:2468"}, 403},
+		{"mapped address", open, map[string]string{"Host": "[::ffff:127.0.0.1]:2468"}, 403},
 		{"no IPv6 address", open, map[string]string{"Host": "[::]:2468"}, 403},
 		{"address of another network", open, map[string]string{"Host": "192.0.2.1:2468"}, 403},
 		{"rebound name, forwarded as localhost", openProxied, map[string]string{"Host": "evil.example", "X-Forwarded-Host": "localhost"}, 403},

@@ -88,7 +88,13 @@ func (a *area) uploadBatch(ctx context.Context, in *extractInput) (*extractOutpu
 	if media, _, err := mime.ParseMediaType(in.ContentType); err != nil || !slices.Contains(archiveTypes, media) {
 		return nil, rest.InvalidRequest.Problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
 	}
-	content, err := a.Upload(rest.RequestIn(ctx))
+	request := rest.RequestIn(ctx)
+	leave, err := a.EnterArchive(request) // unpacking zstd takes up to 32 MiB
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	content, err := a.Upload(request)
 	if err != nil {
 		return nil, err
 	}

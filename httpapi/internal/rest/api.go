@@ -104,7 +104,7 @@ type API struct {
 	Bodies  *bodyMemory  // of requests
 	Answers *bodyMemory
 	Guests  chan struct{}  // has an element for each request in GuestPlaces
-	packs   *largeAnswers  // has an element for each archive that is being sent
+	packs   *largeAnswers  // has an element for each archive that is being sent or unpacked
 	closing chan struct{}  // closed when Close begins
 	Serving sync.WaitGroup // calls of Serve, and what Handler started
 

@@ -326,10 +326,11 @@ func (g gate) knownHost(host string) bool {
 		host = h
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
+	if ip, err := netip.ParseAddr(host); err == nil && !ip.Is4In6() && ip.IsLoopback() {
 		return true // no name, so none that could have been pointed here
 	}
-	// Another address also leads here, as 0.0.0.0 does, but browsers send no Sec-Fetch-Site to it.
+	// Other addresses also lead here, as 0.0.0.0 and ::ffff:127.0.0.1 do, but browsers send no
+	// Sec-Fetch-Site to them.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
 		slices.Contains(g.hosts, host) || slices.Contains(g.origins, "*")
 }

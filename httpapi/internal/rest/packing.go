@@ -25,15 +25,21 @@ type packing struct {
 	wait     sync.WaitGroup // for what makes it
 }
 
+// EnterArchive takes a place of an archive that is sent or unpacked, until leave is called. It
+// returns a Problem if there is none.
+func (a *API) EnterArchive(r *Request) (leave func(), err error) {
+	places := a.packs.others
+	if r.Limited() {
+		places = a.packs.guests
+	}
+	return Enter(places, "too many archives are being sent or unpacked")
+}
+
 // Pack begins to make such a thing, and returns the body of the answer. What goes
 // wrong before there is anything to send is an error; the context of the request
 // must not end it later.
 func (a *API) Pack(request *Request, write func(io.Writer) error) (func(huma.Context), error) {
-	places := a.packs.others
-	if request.Limited() {
-		places = a.packs.guests
-	}
-	leave, err := Enter(places, "too many archives are being sent")
+	leave, err := a.EnterArchive(request)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 const (
 	GuestPlaces = 256 // requests with a token of a scope other than admin
 	largePlaces = 2   // requests of a route whose answers may be large, of such tokens and of all others each
-	guestPacks  = 16  // archives that are being sent for such tokens
-	otherPacks  = 64  // archives that are being sent for all others
+	guestPacks  = 8   // archives that are being sent or unpacked for such tokens
+	otherPacks  = 64  // archives that are being sent or unpacked for all others
 )
 
 // largeKey is the key of a route's largeAnswers in the metadata of its operation.
