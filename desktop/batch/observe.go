@@ -79,21 +79,12 @@ func (r *run) picture(ctx context.Context) error {
 	return nil
 }
 
-// clipboards are the clipboards that are read at the same time: a clipboard may have 32 MiB.
-var clipboards = make(chan struct{}, 8)
-
 // maxClipboard is how many bytes of a clipboard's text a batch returns.
 const maxClipboard = 1 << 20
 
 func (r *run) clipboard(ctx context.Context) error {
 	if !r.batch.Observe.Clipboard {
 		return nil
-	}
-	select {
-	case clipboards <- struct{}{}:
-		defer func() { <-clipboards }()
-	case <-ctx.Done():
-		return &desktop.InterruptedError{Op: "read the clipboard", Cause: context.Cause(ctx)}
 	}
 	c, err := r.Desktop.Clipboard(ctx, desktop.Clipboard, desktop.TypeText)
 	text := strings.ToValidUTF8(string(c.Data[:min(len(c.Data), maxClipboard)]), "")

@@ -89,7 +89,7 @@ func (a *area) uploadBatch(ctx context.Context, in *extractInput) (*extractOutpu
 		return nil, rest.InvalidRequest.Problem("invalid request: content-type must be application/x-tar, application/gzip or application/zstd")
 	}
 	request := rest.RequestIn(ctx)
-	leave, err := a.EnterArchive(request) // unpacking zstd takes up to 32 MiB
+	leave, err := rest.EnterArchive(a.API, request) // unpacking zstd takes up to 32 MiB
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type packing struct {
 
 // EnterArchive takes a place of an archive that is sent or unpacked, until leave is called. It
 // returns a Problem if there is none.
-func (a *API) EnterArchive(r *Request) (leave func(), err error) {
+func EnterArchive(a *API, r *Request) (leave func(), err error) {
 	places := a.packs.others
 	if r.Limited() {
 		places = a.packs.guests
@@ -39,7 +39,7 @@ func (a *API) EnterArchive(r *Request) (leave func(), err error) {
 // wrong before there is anything to send is an error; the context of the request
 // must not end it later.
 func (a *API) Pack(request *Request, write func(io.Writer) error) (func(huma.Context), error) {
-	leave, err := a.EnterArchive(request)
+	leave, err := EnterArchive(a, request)
 	if err != nil {
 		return nil, err
 	}
