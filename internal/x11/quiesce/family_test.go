@@ -3,6 +3,8 @@ package quiesce
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -44,10 +46,16 @@ func TestHelpers(t *testing.T) {
 	if !parentOf(family[0]).runs {
 		t.Error("a child that runs does not count as running")
 	}
-	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} { // which it hears of later
-		if err := syscall.Kill(family[1], s); err != nil {
-			t.Fatal(err)
-		}
+	if err := syscall.Kill(family[1], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "stopped shell", func() bool { // of two pending signals it would get SIGTERM first
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", family[1]))
+		_, state := parseStatus(status)
+		return err == nil && state == 'T'
+	})
+	if err := syscall.Kill(family[1], syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
 	if !parentOf(family[0]).ends {
 		t.Error("a child with a pending signal does not count as ending")
