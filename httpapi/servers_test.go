@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -105,7 +106,17 @@ func TestServersWhoseAddressIsWrong(t *testing.T) {
 func TestAnswersOfAnotherServer(t *testing.T) {
 	t.Parallel()
 	dsn := testpostgres.Start(t).DSN()
+	stalled, left := make(chan struct{}), make(chan struct{})
 	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			w.Header().Set("Content-Length", "10")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			close(stalled)
+			<-r.Context().Done()
+			close(left)
+			return
+		}
 		w.Header().Set("Set-Cookie", "deskhand=theirs")
 		w.Header().Set("Clear-Site-Data", "*")
 		w.Header().Set("X-Other", "kept")
@@ -124,6 +135,17 @@ func TestAnswersOfAnotherServer(t *testing.T) {
 		t.Errorf("headers of the answer: %v", h)
 	}
 	proxy.get(t, "/v1/acp/one").problem(t, 503, "stream_error")
+	// The client leaves before the answer is complete.
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	answered := make(chan answer, 1)
+	go func() { answered <- proxy.try(ctx, call{method: http.MethodDelete, path: "/v1/acp/one"}) }()
+	<-stalled
+	leave()
+	<-left
+	if a := <-answered; a.err == nil {
+		t.Errorf("answered %d", a.StatusCode)
+	}
 }
 
 // TestServersShareTokens: a token of one server is valid on all from then on, and ends on all.

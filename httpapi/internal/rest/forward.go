@@ -71,6 +71,12 @@ func (a forwarder) forward(r *Request) error {
 	waiting, stop := UntilGone(r.ctx, r.Fiber)
 	end := context.AfterFunc(waiting, cancel)
 	answer, err := a.ask(ctx, r, u.String())
+	var text []byte
+	short := err == nil && answer.ContentLength >= 0 && answer.ContentLength <= Prefetch
+	if short {
+		text, err = io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+	}
 	end()
 	stop()
 	if err != nil {
@@ -94,13 +100,8 @@ func (a forwarder) forward(r *Request) error {
 		}
 	}
 	c.Status(answer.StatusCode)
-	if answer.ContentLength >= 0 && answer.ContentLength <= Prefetch {
-		defer cancel()
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return Unavailable.Problem("the server that runs the agent did not answer; try again").WithHeader(fiber.HeaderRetryAfter, "1")
-		}
+	if short {
+		cancel()
 		r.Send(text)
 		return nil
 	}
