@@ -104,7 +104,7 @@ type API struct {
 	Bodies  *bodyMemory  // of requests
 	Answers *bodyMemory
 	Guests  chan struct{}  // has an element for each request in GuestPlaces
-	packs   *largeAnswers  // has an element for each archive that is being sent or unpacked
+	packs   *placesByScope // has an element for each archive that is being sent or unpacked
 	closing chan struct{}  // closed when Close begins
 	Serving sync.WaitGroup // calls of Serve, and what Handler started
 
@@ -129,7 +129,7 @@ func New(cfg Config) (*API, error) {
 		Patience: slowClient, Early: earlyHeaders, Beat: whiteSpace,
 		ReadTime: ReadTime, MessageTime: messageTime,
 		cfg: cfg, log: cfg.Logger, limits: newConnLimits(cfg), Gate: newGate(cfg), closing: make(chan struct{}), Guests: make(chan struct{}, GuestPlaces),
-		Bodies: newBodyMemory(cfg.LargestBody), Answers: newBodyMemory(cfg.LargestBody), packs: newLargeAnswers(guestPacks, otherPacks),
+		Bodies: newBodyMemory(cfg.LargestBody), Answers: newBodyMemory(cfg.LargestBody), packs: newPlacesByScope(guestPacks, otherPacks),
 	}
 	a.peers = newPeers()
 	a.handler = sync.OnceValue(bridge{a}.newHandler)

@@ -17,14 +17,22 @@ const (
 	otherPacks  = 64  // archives that are being sent or unpacked for all others
 )
 
-// largeKey is the key of a route's largeAnswers in the metadata of its operation.
+// largeKey is the key of the places of a route's large answers in the metadata of its operation.
 const largeKey = "large"
 
-// largeAnswers are the places of a route whose answers may be large.
-type largeAnswers struct{ guests, others chan struct{} }
+// placesByScope are places for tokens of a scope other than admin, and places for all others.
+type placesByScope struct{ guests, others chan struct{} }
 
-func newLargeAnswers(guests, others int) *largeAnswers {
-	return &largeAnswers{make(chan struct{}, guests), make(chan struct{}, others)}
+func newPlacesByScope(guests, others int) *placesByScope {
+	return &placesByScope{make(chan struct{}, guests), make(chan struct{}, others)}
+}
+
+// of returns the places for a request.
+func (p *placesByScope) of(r *Request) chan struct{} {
+	if r.Limited() {
+		return p.guests
+	}
+	return p.others
 }
 
 // Enter takes one of the places until leave is called. It returns a Problem with the text full if
@@ -42,17 +50,16 @@ func Enter(places chan struct{}, full string) (leave func(), err error) {
 // them back when the answer counts among the answers that wait for their clients.
 func (a *API) awaitPlace(ctx huma.Context, next func(huma.Context)) {
 	r := RequestOf(ctx)
-	large, _ := r.op.Metadata[largeKey].(*largeAnswers)
+	large, _ := r.op.Metadata[largeKey].(*placesByScope)
 	var places []chan struct{}
 	if r.Limited() {
 		places = append(places, r.Grant.Places(), a.Guests)
 	}
-	switch {
-	case large == nil:
-	case r.Limited():
-		places = append(places, r.Grant.Large(), large.guests)
-	default:
-		places = append(places, large.others)
+	if large != nil && r.Limited() {
+		places = append(places, r.Grant.Large())
+	}
+	if large != nil {
+		places = append(places, large.of(r))
 	}
 	for _, place := range places {
 		if !r.acquire(place) {

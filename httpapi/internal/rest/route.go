@@ -116,7 +116,7 @@ func (a *API) Operation(r Route) huma.Operation {
 		Metadata:         map[string]any{scopeKey: r.Scope, apiKeyKey: r.APIKey, basicKey: r.Basic},
 	}
 	if r.Large {
-		op.Metadata[largeKey] = newLargeAnswers(largePlaces, largePlaces)
+		op.Metadata[largeKey] = newPlacesByScope(largePlaces, largePlaces)
 	}
 	if r.Most > 0 {
 		op.MaxBodyBytes = r.Most + 1
