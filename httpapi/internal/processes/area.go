@@ -77,6 +77,17 @@ func (m *managers) with(id string) (*process.Process, *process.Manager, error) {
 	return p, m.guests, err
 }
 
+// list is Area.List.
+func (m *managers) list(owner process.Owner) []process.Info {
+	infos := m.own.List(owner)
+	if owner == "" || owner == process.OwnerUser {
+		infos = append(infos, m.guests.List(process.OwnerUser)...)
+		slices.SortFunc(infos, process.Info.Compare)
+	}
+	return infos
+}
+
+// managers returns the managers, and makes them if need be.
 func (a *Area) managers() (*managers, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,12 +134,7 @@ func (a *Area) List(owner process.Owner) []process.Info {
 	if m == nil {
 		return nil
 	}
-	infos := m.own.List(owner)
-	if owner == "" || owner == process.OwnerUser {
-		infos = append(infos, m.guests.List(process.OwnerUser)...)
-		slices.SortFunc(infos, process.Info.Compare)
-	}
-	return infos
+	return m.list(owner)
 }
 
 // find returns the process of that id.

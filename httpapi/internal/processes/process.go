@@ -210,7 +210,7 @@ func (a *Area) listProcesses(ctx context.Context, in *listInput) (*processesOutp
 	var infos []process.Info
 	switch {
 	case !limited(rest.GrantOf(ctx)):
-		infos = a.List(in.Owner)
+		infos = m.list(in.Owner)
 	case in.Owner == "" || in.Owner == process.OwnerUser:
 		infos = m.guests.List(process.OwnerUser)
 	}
