@@ -152,11 +152,9 @@ func TestControlEvents(t *testing.T) {
 	pressKey(t, d, path)
 }
 
-// TestControlMovesReleaseKeys releases the keys and buttons of the former holder.
-func TestControlMovesReleaseKeys(t *testing.T) {
-	t.Parallel()
-	d := start(t, desktop.Config{})
-	path := xterm(t, d)
+// holdShift gives control to ann, who holds Shift from then on. It returns a context for her inputs.
+func holdShift(t *testing.T, d *desktop.Desktop) context.Context {
+	t.Helper()
 	as := desktop.WithActor(t.Context(), ann)
 	if err := d.RequestControl(as, ann); err != nil {
 		t.Fatal(err)
@@ -164,6 +162,15 @@ func TestControlMovesReleaseKeys(t *testing.T) {
 	if err := d.KeyDown(as, "shift"); err != nil {
 		t.Fatal(err)
 	}
+	return as
+}
+
+// TestControlMovesReleaseKeys releases the keys and buttons of the former holder.
+func TestControlMovesReleaseKeys(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{})
+	path := xterm(t, d)
+	as := holdShift(t, d)
 	if err := d.ReleaseControl(as, ann); err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +183,7 @@ func TestControlMovesDuringInput(t *testing.T) {
 	t.Parallel()
 	d := start(t, desktop.Config{})
 	path := xterm(t, d)
-	as := desktop.WithActor(t.Context(), ann)
-	if err := d.RequestControl(as, ann); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.KeyDown(as, "shift"); err != nil {
-		t.Fatal(err)
-	}
+	as := holdShift(t, d)
 	running, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -57,6 +57,31 @@ func TestTreeIsBounded(t *testing.T) {
 	}
 }
 
+// storeWithGit returns a store whose git is a script in dir. Its copies are below dir.
+func storeWithGit(t *testing.T, dir, script string) *Store {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	group, err := supervise.NewGroup(supervise.GroupConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return New(Config{
+		Dir: filepath.Join(dir, "copies"), Age: time.Minute, Group: group,
+		Environ: func() []string { return []string{"PATH=" + dir + ":" + os.Getenv("PATH")} },
+		Go: func(f func(context.Context)) error {
+			go f(t.Context())
+			return nil
+		},
+	})
+}
+
 // TestGitIsBounded runs a program in place of git that waits for its limits.
 func TestGitIsBounded(t *testing.T) {
 	t.Parallel()
@@ -66,19 +91,7 @@ for limit in 'Max file size' 'Max address space'; do
 	until grep -q "^$limit  *1073741824  *1073741824" /proc/$$/limits; do sleep 0.05; done
 done
 `
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	group, err := supervise.NewGroup(supervise.GroupConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	store := New(Config{Dir: dir, Age: time.Minute, Group: group, Environ: func() []string { return []string{"PATH=" + dir + ":" + os.Getenv("PATH")} }})
+	store := storeWithGit(t, dir, script)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := store.git(ctx, dir, nil, "version"); err != nil {
@@ -86,7 +99,8 @@ done
 	}
 }
 
-// TestSourcesAreBounded configures more repositories than a folder may have. A program in place of git fails if too many of it run.
+// TestSourcesAreBounded configures more repositories than a folder may have. A script in place of
+// git notes when too many fetches run at the same time.
 func TestSourcesAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,26 +113,7 @@ rmdir %[1]s/running/$$
 echo fetched >&2
 exit 1
 `, dir, maxAtOnce)
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil { //nolint:gosec // it is a program
-		t.Fatal(err)
-	}
-	group, err := supervise.NewGroup(supervise.GroupConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	store := New(Config{
-		Dir: filepath.Join(dir, "copies"), Age: time.Minute, Group: group,
-		Environ: func() []string { return []string{"PATH=" + dir + ":" + os.Getenv("PATH")} },
-		Go: func(f func(context.Context)) error {
-			go f(t.Context())
-			return nil
-		},
-	})
+	store := storeWithGit(t, dir, script)
 	var sources []string
 	for i := range maxSources + 1 {
 		sources = append(sources, fmt.Sprintf(`{"type":"git","source":"https://git.example/%d"}`, i))
