@@ -65,8 +65,8 @@ func beginsWork(env *envelope) bool {
 	return isCreation(env.method)
 }
 
-// CanStart returns nil if another agent may start now. Otherwise it returns ErrDraining, ErrNoMemory or
-// an error that wraps ErrTooManyAgents, as the start would. It does not block.
+// CanStart returns nil if another agent may start now. Otherwise it returns [ErrDraining],
+// [ErrNoMemory] or an error that wraps [ErrTooManyAgents]. It does not block.
 func (h *Host) CanStart() error { return h.capacity.check() }
 
 // capacity decides whether a host may start another agent.

@@ -17,8 +17,9 @@ import (
 // Ask starts an agent, has it begin a session in an empty folder, records its answers like
 // [Registry.Observe], and ends it. It installs nothing. It blocks until the agent has ended.
 // The agent has Config.AskTimeout to answer. Two agents are asked at the same time, because agents
-// take a lot of memory while they start, and further calls wait. The error is [ErrUnknownAgent], [ErrClosed], a
-// [NotInstalledError] or an [AskError], which wraps the cause of the end of ctx, if that ends.
+// take a lot of memory while they start, and further calls wait. The error is [ErrUnknownAgent],
+// [ErrClosed], a [NotInstalledError] or an [AskError], which wraps the cause of the end of ctx, if
+// that ends.
 func (r *Registry) Ask(ctx context.Context, id string) error {
 	c, err := r.Command(id)
 	if err != nil {

@@ -105,7 +105,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskTakesTurns asks more agents than may be asked at the same time. Each fails if too many run.
+// TestAskTakesTurns asks more agents than may be asked at the same time. Each notes when too many
+// run.
 func TestAskTakesTurns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -319,7 +319,8 @@ func (s *Store) clone(ctx context.Context, url, ref, target string) error {
 	return os.Rename(staging, target)
 }
 
-// removeOldest removes copies from a folder until at most so many are left besides one.
+// removeOldest removes the oldest copies from dir, except the copy besides, until it has at most
+// most others.
 func removeOldest(dir string, most int, besides string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -420,7 +421,8 @@ func (s *Store) git(ctx context.Context, dir string, stdout io.Writer, args ...s
 	c, err := s.cfg.Group.Start(supervise.Spec{
 		Path: "git", Dir: dir, Stdout: stdout,
 		Args: append([]string{"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m"}, args...),
-		Env:  supervise.Environ(s.cfg.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_HTTP_LOW_SPEED_LIMIT=1", "GIT_HTTP_LOW_SPEED_TIME=20", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
+		Env: supervise.Environ(s.cfg.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols,
+			"GIT_HTTP_LOW_SPEED_LIMIT=1", "GIT_HTTP_LOW_SPEED_TIME=20", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
 	if errors.Is(err, supervise.ErrNotFound) {
 		return errors.New("git is not installed")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +23,7 @@ func (d *Display) passTerminals(ctx context.Context) error {
 		return nil //nolint:nilerr // the same
 	}
 	return d.poll(ctx, func() (bool, error) {
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(slave.Fd()), Events: unix.POLLIN}}, int(time.Millisecond.Milliseconds()))
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(slave.Fd()), Events: unix.POLLIN}}, 1) // for a millisecond
 		return n > 0, nil
 	})
 }
