@@ -94,7 +94,7 @@ bench-settle: ## measure how well Settle finds the end of what real programs dra
 
 bench-scale: ## many desktops, viewers, sessions and servers, two hours; ARGS='-part idle,busy -cycles 300 -kill 30s' are passed on
 	@.ci/install test
-	REQUIRE_TOOLS=1 $(GO) test -count=1 -timeout 6h -run '^TestScale$$' ./internal/benchscale -args -scale $(ARGS)
+	REQUIRE_TOOLS=1 $(GO) test -count=1 -v -timeout 6h -run '^TestScale$$' ./internal/benchscale -args -scale $(ARGS)
 
 lint: ## golangci-lint, the installed one or a pinned one through go run, actionlint, and go vet for two more architectures
 	GOARCH=arm CGO_ENABLED=0 $(GO) vet ./cmd/deskhand
