@@ -30,6 +30,7 @@ func (l *lifecycle) enter() (*session, error) {
 	s, err := l.currentLocked()
 	if err == nil {
 		l.calls.Add(1)
+		l.usedAt = time.Now()
 	}
 	return s, err
 }

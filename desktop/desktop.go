@@ -61,6 +61,7 @@ type lifecycle struct {
 	display   int           // number, known since the first session
 	size      Size          // last requested; a restarted X server gets it, too
 	startedAt time.Time
+	usedAt    time.Time // of the start or the last call
 	restarts  int
 	lastError *Failure
 }
@@ -167,7 +168,7 @@ func (l *lifecycle) install(s *session) {
 	l.share(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.session, l.display, l.startedAt = s, s.conn.Number(), s.startedAt
+	l.session, l.display, l.startedAt, l.usedAt = s, s.conn.Number(), s.startedAt, time.Now()
 	close(l.fresh)
 	l.fresh = make(chan struct{})
 	if l.state == StateStarting {

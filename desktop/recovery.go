@@ -21,8 +21,10 @@ const (
 	calmAfter = 30 * time.Second
 	// hangLimit is how long an X server may take to answer after a call has timed out.
 	hangLimit = 10 * time.Second
-	// checkEvery is the interval between checks of the window manager and the keyboard.
+	// checkEvery is the interval between checks of the window manager and the keyboard, until
+	// checkUntil after the start and after each call. A desktop that nobody uses costs nothing.
 	checkEvery = 5 * time.Second
+	checkUntil = 30 * time.Second
 	// keyboardPause is how long a program may leave the keyboard without keys before
 	// the keyboard counts as broken.
 	keyboardPause = time.Second
@@ -60,7 +62,9 @@ func (r *recovery) run() {
 				r.replaceHung(s)
 			}
 		case <-check.C:
-			r.check(s)
+			if r.inUse() {
+				r.check(s)
+			}
 		}
 	}
 }
@@ -254,6 +258,13 @@ func (p *pauses) wait(closing <-chan struct{}) bool {
 	p.next = min(max(2*p.next, firstPause), longPause)
 	p.last = time.Now()
 	return true
+}
+
+// inUse reports whether the start or a call was less than checkUntil ago.
+func (r *recovery) inUse() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.usedAt) < checkUntil
 }
 
 // check replaces a window manager that does not answer, and restores a keyboard

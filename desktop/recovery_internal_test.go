@@ -5,7 +5,24 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 )
+
+// TestInUse: the checks end some time after the last call, and the next call resumes them.
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	r := recovery{lifecycle: &lifecycle{state: StateActive, session: &session{}, usedAt: time.Now()}}
+	if !r.inUse() {
+		t.Error("not in use after the start")
+	}
+	r.usedAt = time.Now().Add(-checkUntil)
+	if r.inUse() {
+		t.Errorf("in use %v after the last call", checkUntil)
+	}
+	if _, err := r.enter(); err != nil || !r.inUse() {
+		t.Errorf("after a call: %v, in use: %v", err, r.inUse())
+	}
+}
 
 // TestRestartCause: the event of a restart has the first failure, also if attempts fail.
 func TestRestartCause(t *testing.T) {

@@ -17,8 +17,13 @@ import (
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
-// settling is how long desktops and servers come to rest before they are measured.
-const settling = 10 * time.Second
+const (
+	// settling is how long desktops and servers come to rest before they are measured.
+	settling = 10 * time.Second
+	// unused is how long nobody has used a desktop when it counts as idle. It is longer than a
+	// desktop is checked after its start.
+	unused = time.Minute
+)
 
 // measureIdle starts desktops that nothing uses.
 func measureIdle(t *testing.T, r *report, binary string) {
@@ -28,7 +33,7 @@ func measureIdle(t *testing.T, r *report, binary string) {
 	for i := range *desktops {
 		starts = append(starts, b.desktop(fmt.Sprint("d", i)))
 	}
-	pause(t.Context(), settling)
+	pause(t.Context(), unused)
 	used := b.usage(*watch)
 	held := memory(b.processes()...)
 	r.add(fmt.Sprintf("start of %d desktops, one after the other, median", *desktops), benchkit.Milliseconds(quantile(starts, 0.5)), "", false)
