@@ -57,7 +57,7 @@ test-deploy: ## the deployment guides and the first steps, with real proxies and
 	@.ci/install deploy
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_DEPLOY=1 $(GO) test -count=1 -v -timeout 20m $(ARGS) ./internal/deploytest
 
-test-image: ## build all targets of the Dockerfile, run them in every way, and print a table; half an hour
+test-image: ## build all targets of the Dockerfile, run them and deploy/compose/fleet in every way, and print a table; 40 minutes
 	@.ci/install image
 	PATH="$$(.ci/node)$$PATH" REQUIRE_TOOLS=1 DESKHAND_IMAGES=1 $(GO) test -count=1 -v -timeout 60m -run '^TestImage$$' $(ARGS) ./internal/containertest
 

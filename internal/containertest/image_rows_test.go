@@ -84,20 +84,17 @@ func runImages(t *testing.T) {
 	runUsers(t, e)
 	runLimits(t, e)
 	runAgents(t, e)
+	runPods(t, e)
+	if inside != nil { // the fleet's ports could be taken on this machine
+		row(t, "the fleet of deploy/compose, with docker-compose", func(t *testing.T) string { return runFleet(t, e, inside) })
+	}
 	runSpeed(t, e)
 }
 
 // useImage starts a container and uses what it must have.
 func useImage(t *testing.T, e *engine, image string, flags ...string) {
 	t.Helper()
-	b := e.start(t, image, flags)
-	b.screenshot(t)
-	if image != "slim" {
-		b.browse(t)
-	}
-	b.shell(t, "touch ~/probe && whoami")
-	b.healthy(t)
-	b.end(t)
+	e.start(t, image, flags).use(t, image != "slim")
 }
 
 // runUsers runs containers as other users, with other file systems and rights.
@@ -484,6 +481,10 @@ func runImageClient(t *testing.T) {
 	t.Helper()
 	host, network := os.Getenv(atVariable), os.Getenv(wantVariable)
 	t.Run("page", func(t *testing.T) {
+		if token := os.Getenv(fleetVariable); token != "" {
+			watchFleet(t, host, token)
+			return
+		}
 		begun := time.Now()
 		page := testbrowser.Open(t, "http://"+host+"/ui/?token="+token)
 		testbrowser.Holds(page, t, `[...document.querySelectorAll("video")].some((v) => v.videoWidth === 1440)`)

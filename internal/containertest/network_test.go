@@ -3,6 +3,7 @@ package containertest
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -71,7 +72,7 @@ func TestTranslatedNetwork(t *testing.T) {
 }
 
 // again runs the test, which must have subtests, as another stage, behind the words
-// of wrapper.
+// of wrapper. The stage engine has subtests that -run chooses.
 func again(t *testing.T, stage string, env []string, wrapper ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -79,7 +80,11 @@ func again(t *testing.T, stage string, env []string, wrapper ...string) {
 		t.Fatal(err)
 	}
 	test, _, _ := strings.Cut(t.Name(), "/")
-	words := append(slices.Clone(wrapper), self, "-test.run", "^"+test+"$", "-test.v", "-test.timeout", stageLimit.String())
+	pattern := "^" + test + "$"
+	if _, subtests, found := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); found && stage == "engine" {
+		pattern += "/" + subtests
+	}
+	words := append(slices.Clone(wrapper), self, "-test.run", pattern, "-test.v", "-test.timeout", stageLimit.String())
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(append(os.Environ(), stageVariable+"="+stage), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
