@@ -9,7 +9,7 @@ import (
 
 	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
-	"github.com/pion/transport/v4/packetio"
+	"github.com/pion/transport/v5/packetio"
 	"github.com/pion/webrtc/v4"
 	"golang.org/x/time/rate"
 )
@@ -23,7 +23,7 @@ const (
 )
 
 // feedbackGuard discards RTCP packets of a viewer beyond the bounds. Pion's NACK
-// responder starts a goroutine for each NACK, and sends every packet again that it
+// responder starts a goroutine for each NACK, and sends the packets again that it
 // names. The guard is added to the registry before the responder.
 type feedbackGuard struct {
 	interceptor.NoOp
@@ -105,18 +105,28 @@ const (
 // beyond mostStreams, and discards the packets of that stream.
 func boundStreams(exceeded func()) func(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
 	var made atomic.Int32
-	discarded := packetio.NewBuffer()
+	discarded := packets{packetio.NewBuffer()}
 	_ = discarded.Close() // it never fails
 	return func(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
 		if made.Add(1) > mostStreams {
 			exceeded()
 			return discarded
 		}
-		b := packetio.NewBuffer()
+		b := packets{packetio.NewBuffer()}
 		b.SetLimitSize(streamBuffer)
 		return b
 	}
 }
+
+// packets is a buffer of packets without attributes.
+type packets struct{ *packetio.Buffer }
+
+func (p packets) Read(b []byte) (int, error) {
+	n, _, err := p.Buffer.Read(b, nil)
+	return n, err
+}
+
+func (p packets) Write(b []byte) (int, error) { return p.Buffer.Write(b, nil) }
 
 // boundChannels ends the viewer if it opens more than mostChannels data channels.
 func (p *peer) boundChannels() {

@@ -48,7 +48,7 @@ func TestNACKsAreBounded(t *testing.T) {
 	full.Store(true)
 	nacks := make([]rtcp.Packet, 80)
 	for i := range nacks {
-		nacks[i] = &rtcp.TransportLayerNack{SenderSSRC: 1, MediaSSRC: ssrc, Nacks: []rtcp.NackPair{{PacketID: 90}}}
+		nacks[i] = &rtcp.TransportLayerNack{SenderSSRC: 1, MediaSSRC: ssrc, Nacks: []rtcp.NackPair{{PacketID: uint16(i)}}}
 	}
 	compound, err := rtcp.Marshal(nacks)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp"
 	"github.com/pion/rtp/codecs"
-	"github.com/pion/transport/v4/vnet"
+	"github.com/pion/transport/v5/vnet"
 	pion "github.com/pion/webrtc/v4"
 
 	"github.com/deskhand/deskhand/desktop"

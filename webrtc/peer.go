@@ -259,7 +259,7 @@ func (p *peer) connect() error {
 		webrtc.ConfigureTWCCHeaderExtensionSender(media, registry),
 		media.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: playoutDelayURI}, webrtc.RTPCodecTypeVideo),
 		webrtc.ConfigureNack(media, registry),
-		p.link.Configure(&settings),
+		p.link.Configure(&settings, p.flooded),
 	} {
 		if err != nil {
 			return err

@@ -115,34 +115,16 @@ func newEstimator(least, most int) (estimator, error) {
 	return estimator{e, rate.NewLimiter(mostReported, mostReported)}, err
 }
 
+// WriteRTCP passes on reports of the format that viewers have agreed to. Pion also reads those of
+// RFC 8888.
 func (e estimator) WriteRTCP(packets []rtcp.Packet, attributes interceptor.Attributes) error {
 	admitted := make([]rtcp.Packet, 0, len(packets))
 	for _, p := range packets {
 		if report, ok := p.(*rtcp.TransportLayerCC); ok {
-			if n := int(report.PacketStatusCount); n > mostInReport || !e.reported.AllowN(time.Now(), n) {
-				continue
+			if n := int(report.PacketStatusCount); n <= mostInReport && e.reported.AllowN(time.Now(), n) {
+				admitted = append(admitted, p)
 			}
-			cutPadding(report)
 		}
-		admitted = append(admitted, p)
 	}
 	return e.SendSideBWE.WriteRTCP(admitted, attributes)
-}
-
-// cutPadding removes the padding of a report's last chunk, which Pion's estimator (up to
-// version 0.1.49 of its module) counts as lost packets. The report is about
-// PacketStatusCount packets (draft-holmer-rmcat-transport-wide-cc-extensions-01,
-// section 3.1).
-func cutPadding(report *rtcp.TransportLayerCC) {
-	left := int(report.PacketStatusCount)
-	for _, chunk := range report.PacketChunks {
-		switch c := chunk.(type) {
-		case *rtcp.RunLengthChunk:
-			c.RunLength = uint16(min(int(c.RunLength), left)) //nolint:gosec // it only decreases
-			left -= int(c.RunLength)
-		case *rtcp.StatusVectorChunk:
-			c.SymbolList = c.SymbolList[:min(len(c.SymbolList), left)]
-			left -= len(c.SymbolList)
-		}
-	}
 }

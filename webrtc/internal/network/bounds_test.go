@@ -38,8 +38,8 @@ func TestRefusedSenders(t *testing.T) {
 		frame func([]byte) []byte
 	}{
 		"direct":       {port, viewers[0], func(b []byte) []byte { return b }},
-		"TURN channel": {turn.LocalAddr().(*net.UDPAddr).AddrPort(), relayPackets{turn, new(senders)}, func(b []byte) []byte { return append([]byte{0x40, 0, 0, byte(len(b))}, b...) }},
-		"TURN data": {turn.LocalAddr().(*net.UDPAddr).AddrPort(), relayPackets{turn, new(senders)}, func(b []byte) []byte {
+		"TURN channel": {turn.LocalAddr().(*net.UDPAddr).AddrPort(), relayPackets{turn, new(bounds)}, func(b []byte) []byte { return append([]byte{0x40, 0, 0, byte(len(b))}, b...) }},
+		"TURN data": {turn.LocalAddr().(*net.UDPAddr).AddrPort(), relayPackets{turn, new(bounds)}, func(b []byte) []byte {
 			return stun.MustBuild(stun.NewType(stun.MethodData, stun.ClassIndication), stun.RawAttribute{Type: stun.AttrData, Value: b}).Raw
 		}},
 	} {
@@ -82,7 +82,7 @@ func TestDataRate(t *testing.T) {
 	t.Parallel()
 	const size = 1000
 	dtls, media := append([]byte{23}, make([]byte, size-1)...), append([]byte{0x80, 96}, make([]byte, size-2)...)
-	s, begun, got := new(senders), time.Now(), 0
+	s, begun, got := new(bounds), time.Now(), 0
 	for range 1000 {
 		if s.admit(dtls) {
 			got++
@@ -96,6 +96,31 @@ func TestDataRate(t *testing.T) {
 	}
 }
 
+// TestShortRate: Pion can be made to send hundreds of short packets of DTLS for each that it
+// receives, which ends the viewer. Others do not count.
+func TestShortRate(t *testing.T) {
+	t.Parallel()
+	record := func(size int) []byte { return append([]byte{23}, make([]byte, size-1)...) }
+	ended := 0
+	b := bounds{flooded: func() { ended++ }}
+	for range 10 * shortBurst {
+		for _, other := range [][]byte{record(shortPacket + 1), {0x80, 96}, make([]byte, 20), {}} {
+			if err := b.send(other); err != nil {
+				t.Fatalf("%d bytes: %v", len(other), err)
+			}
+		}
+	}
+	sent := 0
+	for ; b.send(record(shortPacket)) == nil; sent++ {
+	}
+	if sent < shortBurst || sent > 2*shortBurst || ended != 1 {
+		t.Errorf("%d short packets were sent, want about %d; ended %d times, want once", sent, shortBurst, ended)
+	}
+	if err := b.send(record(60)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("after the limit: %v, want io.ErrClosedPipe", err)
+	}
+}
+
 // udpViewers opens a UDP port and adds viewers to it.
 func udpViewers(t *testing.T, names ...string) (netip.AddrPort, []net.PacketConn) {
 	t.Helper()
@@ -103,7 +128,7 @@ func udpViewers(t *testing.T, names ...string) (netip.AddrPort, []net.PacketConn
 	at := u.addrPort(netip.MustParseAddr("127.0.0.1"))
 	var all []net.PacketConn
 	for _, name := range names {
-		p, err := udpMux{u, new(senders)}.GetConn(name, net.UDPAddrFromAddrPort(at))
+		p, err := udpMux{u, new(bounds)}.GetConn(name, net.UDPAddrFromAddrPort(at))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +272,7 @@ func TestRelayByTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := newRelayNet([]Server{{URLs: []string{"turns:localhost:" + port}}}, new(senders))
+	n, err := newRelayNet([]Server{{URLs: []string{"turns:localhost:" + port}}}, new(bounds))
 	if err != nil {
 		t.Fatal(err)
 	}

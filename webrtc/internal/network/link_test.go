@@ -21,7 +21,7 @@ type pair struct{ ours, viewer *webrtc.PeerConnection }
 func connect(t *testing.T, l *Link, settings func(*webrtc.SettingEngine)) pair {
 	t.Helper()
 	var engines [2]webrtc.SettingEngine
-	if err := l.Configure(&engines[0]); err != nil {
+	if err := l.Configure(&engines[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	engines[1].SetIncludeLoopbackCandidate(true)
@@ -214,7 +214,7 @@ func TestRange(t *testing.T) {
 func TestWithoutUDP(t *testing.T) {
 	t.Parallel()
 	n := open(t, Config{UDPPort: -1})
-	mux := udpMux{&udpPort{closed: true}, new(senders)}
+	mux := udpMux{&udpPort{closed: true}, new(bounds)}
 	if got := mux.GetListenAddresses(); len(got) != 0 {
 		t.Errorf("listens on %v", got)
 	}
@@ -237,8 +237,8 @@ func TestConcurrentClose(t *testing.T) {
 	for range 8 {
 		work.Go(func() {
 			for range 20 {
-				_ = udpMux{n.udp, new(senders)}.GetListenAddresses()
-				_, _ = udpMux{n.udp, new(senders)}.GetConn("me", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 1)))
+				_ = udpMux{n.udp, new(bounds)}.GetListenAddresses()
+				_, _ = udpMux{n.udp, new(bounds)}.GetConn("me", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 1)))
 			}
 		})
 		work.Go(func() {
@@ -248,7 +248,7 @@ func TestConcurrentClose(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if _, err := (udpMux{n.udp, new(senders)}).GetConn("me", net.UDPAddrFromAddrPort(n.udp.addrPort(netip.MustParseAddr("127.0.0.1")))); !errors.Is(err, net.ErrClosed) {
+	if _, err := (udpMux{n.udp, new(bounds)}).GetConn("me", net.UDPAddrFromAddrPort(n.udp.addrPort(netip.MustParseAddr("127.0.0.1")))); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a candidate after Close: %v, want net.ErrClosed", err)
 	}
 }

@@ -186,7 +186,7 @@ type Link struct {
 	target  target
 	lookups bool // the name of target is resolved
 	tcp     bool // connections to the target reach Config.TCP
-	senders senders
+	bounds  bounds
 }
 
 // Link makes the link of a viewer. It returns ErrNoPort if the range has no free port.
@@ -244,8 +244,10 @@ const (
 	waitRelay     = 500 * time.Millisecond
 )
 
-// Configure makes the agent of a connection use the link.
-func (l *Link) Configure(s *webrtc.SettingEngine) error {
+// Configure makes the agent of a connection use the link. It sets what is called, perhaps more
+// than once, if the viewer makes this program send too many packets.
+func (l *Link) Configure(s *webrtc.SettingEngine, flooded func()) error {
+	l.bounds.flooded = flooded
 	s.SetRemoteIPFilter(boundRemotes())
 	s.SetIncludeLoopbackCandidate(true)
 	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
@@ -259,12 +261,12 @@ func (l *Link) Configure(s *webrtc.SettingEngine) error {
 	if udp == nil {
 		udp = &udpPort{closed: true} // without a mux the agent would open ports
 	}
-	s.SetICEUDPMux(udpMux{udp, &l.senders})
+	s.SetICEUDPMux(udpMux{udp, &l.bounds})
 	if l.n.cfg.TCP != nil {
-		s.SetICETCPMux(tcpMux{l.n.cfg.TCP, &l.senders})
+		s.SetICETCPMux(tcpMux{l.n.cfg.TCP, &l.bounds})
 	}
 	if len(l.Relays()) > 0 {
-		relayed, err := newRelayNet(l.n.cfg.Servers, &l.senders)
+		relayed, err := newRelayNet(l.n.cfg.Servers, &l.bounds)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,13 @@ const (
 	// 8 bytes with a packet, and keeps its answers without a bound.
 	dataRate  = 16 << 10
 	dataBurst = 64 << 10
+	// shortRate bounds the packets of DTLS of up to shortPacket bytes that a connection sends in a
+	// second, and shortBurst those at a time. Acknowledgements of dataRate and messages about the
+	// cursor make fewer. Pion answers each chunk of data once for each of up to 1000 requests to
+	// reset streams that wait (up to version 1.12.1 of its SCTP).
+	shortPacket = 128
+	shortRate   = 500
+	shortBurst  = 2000
 )
 
 type packet struct {
@@ -37,13 +44,13 @@ var packetPool = sync.Pool{New: func() any { return new(packet) }}
 
 // inbox holds the packets for a candidate of a viewer's agent until the agent reads them.
 type inbox struct {
-	in      chan *packet
-	closed  chan struct{} // the owner closes it to end reads
-	senders *senders
+	in     chan *packet
+	closed chan struct{} // the owner closes it to end reads
+	bounds *bounds
 }
 
-func newInbox(s *senders) inbox {
-	return inbox{in: make(chan *packet, inboxSize), closed: make(chan struct{}), senders: s}
+func newInbox(b *bounds) inbox {
+	return inbox{in: make(chan *packet, inboxSize), closed: make(chan struct{}), bounds: b}
 }
 
 func (i *inbox) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
@@ -56,7 +63,7 @@ func (i *inbox) ReadFromAddrPort(b []byte) (int, netip.AddrPort, error) {
 			if short {
 				return 0, from, io.ErrShortBuffer
 			}
-			if i.senders.admit(b[:n]) {
+			if i.bounds.admit(b[:n]) {
 				return n, from, nil
 			}
 		case <-i.closed:
@@ -73,43 +80,61 @@ func (*inbox) SetReadDeadline(time.Time) error { return nil }
 
 func (*inbox) SetWriteDeadline(time.Time) error { return nil }
 
-// senders bounds what a viewer's connection receives. It holds the sources of the RTCP
-// packets.
-type senders struct {
-	mu    sync.Mutex
-	known []uint32
-	data  *rate.Limiter // of DTLS; nil: nothing was received
+// bounds limits what a viewer's connection receives and sends.
+type bounds struct {
+	flooded func() // ends the viewer; nil: nothing does
+
+	mu      sync.Mutex
+	senders []uint32      // sources of RTCP packets
+	data    *rate.Limiter // of DTLS that is received; nil: nothing was
+	short   *rate.Limiter // of short packets of DTLS that are sent; nil: none was
 }
 
 // admit reports whether the connection may get a packet. If there are mostSenders, it rejects
 // RTCP packets of other sources. It rejects packets of DTLS beyond dataRate: they carry the data
 // channels, and viewers resend them. It does not end the viewer, because the packet is not
 // authenticated yet and may be forged.
-func (s *senders) admit(packet []byte) bool {
+func (b *bounds) admit(packet []byte) bool {
 	const header = 8
 	if isDTLS(packet) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.data == nil {
-			s.data = rate.NewLimiter(dataRate, dataBurst)
-		}
-		return s.data.AllowN(time.Now(), len(packet))
+		return b.allow(&b.data, dataRate, dataBurst, len(packet))
 	}
 	// RFC 7983, section 7, and RFC 5761, section 4.
 	if len(packet) < header || packet[0]>>6 != 2 || packet[1] < 192 || packet[1] > 223 {
 		return true
 	}
 	ssrc := binary.BigEndian.Uint32(packet[4:])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.Contains(s.known, ssrc) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.Contains(b.senders, ssrc) {
 		return true
 	}
-	if len(s.known) == mostSenders {
+	if len(b.senders) == mostSenders {
 		return false
 	}
-	s.known = append(s.known, ssrc)
+	b.senders = append(b.senders, ssrc)
 	return true
+}
+
+// send returns io.ErrClosedPipe, at which Pion stops, if a packet may not be sent. It ends the
+// viewer then: no browser makes this program send so many short packets of DTLS.
+func (b *bounds) send(packet []byte) error {
+	if !isDTLS(packet) || len(packet) > shortPacket || b.allow(&b.short, shortRate, shortBurst, 1) {
+		return nil
+	}
+	if b.flooded != nil {
+		b.flooded()
+	}
+	return io.ErrClosedPipe
+}
+
+func (b *bounds) allow(l **rate.Limiter, each rate.Limit, burst, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if *l == nil {
+		*l = rate.NewLimiter(each, burst)
+	}
+	return (*l).AllowN(time.Now(), n)
 }
 
 // isDTLS reports whether a packet is one of DTLS (RFC 7983, section 7).

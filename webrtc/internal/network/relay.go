@@ -10,22 +10,22 @@ import (
 	"time"
 
 	"github.com/pion/stun/v4"
-	"github.com/pion/transport/v4"
-	"github.com/pion/transport/v4/stdnet"
+	"github.com/pion/transport/v5"
+	"github.com/pion/transport/v5/stdnet"
 	"github.com/pion/turn/v5"
 )
 
-// relayNet connects an agent to its TURN servers. It bounds the sources of relayed packets,
-// which pass neither udpMux nor tcpMux.
+// relayNet connects an agent to its TURN servers. It bounds relayed packets, which pass neither
+// udpMux nor tcpMux.
 //
 // It is the transport.Net of the agent and, for TURN over TCP and TLS, its proxy.Dialer.
 type relayNet struct {
 	transport.Net
-	secure  map[string]string // hosts of servers that are reached by TLS, by address
-	senders *senders
+	secure map[string]string // hosts of servers that are reached by TLS, by address
+	bounds *bounds
 }
 
-func newRelayNet(servers []Server, s *senders) (relayNet, error) {
+func newRelayNet(servers []Server, b *bounds) (relayNet, error) {
 	n, err := stdnet.NewNet()
 	secure := map[string]string{}
 	for _, server := range servers {
@@ -35,12 +35,12 @@ func newRelayNet(servers []Server, s *senders) (relayNet, error) {
 			}
 		}
 	}
-	return relayNet{n, secure, s}, err
+	return relayNet{n, secure, b}, err
 }
 
 func (n relayNet) ListenPacket(network, address string) (net.PacketConn, error) {
 	c, err := n.Net.ListenPacket(network, address)
-	return relayPackets{c, n.senders}, err
+	return relayPackets{c, n.bounds}, err
 }
 
 // errNoDirect is returned for sockets that are not for a TURN server.
@@ -66,21 +66,28 @@ func (n relayNet) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return relayStream{c, relayPackets{turn.NewSTUNConn(c), n.senders}}, nil
+	return relayStream{c, relayPackets{turn.NewSTUNConn(c), n.bounds}}, nil
 }
 
 type relayPackets struct {
 	net.PacketConn
-	senders *senders
+	bounds *bounds
 }
 
 func (p relayPackets) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := p.PacketConn.ReadFrom(b)
-		if err != nil || !isShortAllocation(b[:n]) && p.senders.admit(relayed(b[:n])) {
+		if err != nil || !isShortAllocation(b[:n]) && p.bounds.admit(relayed(b[:n])) {
 			return n, from, err
 		}
 	}
+}
+
+func (p relayPackets) WriteTo(b []byte, to net.Addr) (int, error) {
+	if err := p.bounds.send(relayed(b)); err != nil {
+		return 0, err
+	}
+	return p.PacketConn.WriteTo(b, to)
 }
 
 // leastAllocation is the shortest lifetime of an allocation that is used. The client refreshes
@@ -99,7 +106,8 @@ func isShortAllocation(b []byte) bool {
 	return ok && len(v) == 4 && binary.BigEndian.Uint32(v) < uint32(leastAllocation/time.Second)
 }
 
-// relayStream is a connection to a TURN server. One Read returns one packet of it.
+// relayStream is a connection to a TURN server. One Read returns one packet of it, and one Write
+// sends one.
 type relayStream struct {
 	net.Conn
 	packets relayPackets
@@ -110,18 +118,25 @@ func (s relayStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// relayed returns the payload of a packet of a TURN server: the data of a channel or of a Data
-// indication (RFC 8656, sections 12.4 and 11.6). It is empty for other packets.
+func (s relayStream) Write(b []byte) (int, error) {
+	if err := s.packets.bounds.send(relayed(b)); err != nil {
+		return 0, err
+	}
+	return s.Conn.Write(b)
+}
+
+// relayed returns the payload of a packet from or to a TURN server: the data of a channel, or of
+// a Data or Send indication (RFC 8656, sections 12.4, 11.6 and 11.1). It is empty for other packets.
 func relayed(b []byte) []byte {
-	const header, indication = 4, 0x0017
+	const header, data, send = 4, 0x0017, 0x0016
 	if len(b) >= header && b[0]>>6 == 1 {
 		return b[header:]
 	}
-	if !isSTUN(b, indication) {
+	if !isSTUN(b, data) && !isSTUN(b, send) {
 		return nil
 	}
-	data, _ := attribute(b, stun.AttrData)
-	return data
+	payload, _ := attribute(b, stun.AttrData)
+	return payload
 }
 
 func attribute(b []byte, kind stun.AttrType) (value []byte, ok bool) {

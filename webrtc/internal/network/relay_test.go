@@ -24,7 +24,7 @@ func TestShortAllocations(t *testing.T) {
 	answer := func(m stun.Method, lifetime ...byte) []byte {
 		return stun.MustBuild(stun.NewType(m, stun.ClassSuccessResponse), stun.RawAttribute{Type: stun.AttrLifetime, Value: lifetime}).Raw
 	}
-	packets, buffer := relayPackets{conn, new(senders)}, make([]byte, maxPacket)
+	packets, buffer := relayPackets{conn, new(bounds)}, make([]byte, maxPacket)
 	for _, short := range [][]byte{answer(stun.MethodAllocate, 0, 0, 0, 0), answer(stun.MethodAllocate, 0, 0, 0, 9)} {
 		for _, used := range [][]byte{answer(stun.MethodAllocate, 0, 0, 0, 10), answer(stun.MethodAllocate, 0, 0, 2, 88), answer(stun.MethodRefresh, 0, 0, 0, 0)} {
 			for _, m := range [][]byte{short, used} {

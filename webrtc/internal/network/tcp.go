@@ -44,8 +44,8 @@ var errTCPTaken = errors.New("the viewer has a candidate already")
 
 // tcpMux is a TCP as the ice.TCPMux of an agent, which may not close it.
 type tcpMux struct {
-	t       *TCP
-	senders *senders
+	t      *TCP
+	bounds *bounds
 }
 
 var _ ice.TCPMux = tcpMux{}
@@ -58,7 +58,7 @@ func (m tcpMux) GetConnByUfrag(ufrag string, six bool, local net.IP) (net.Packet
 		return nil, errTCPTaken
 	}
 	p := &tcpPackets{
-		inbox: newInbox(m.senders), t: m.t, key: key, local: net.TCPAddr{IP: local, Port: activePort},
+		inbox: newInbox(m.bounds), t: m.t, key: key, local: net.TCPAddr{IP: local, Port: activePort},
 		conns: map[netip.AddrPort]*tcpConn{},
 	}
 	if m.t.viewers == nil {
@@ -191,6 +191,9 @@ func (p *tcpPackets) ReadFrom(b []byte) (int, net.Addr, error) {
 
 // WriteToAddrPort implements ice.AddrPortReaderWriter. It blocks as [tcpConn.send] does.
 func (p *tcpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
+	if err := p.bounds.send(b); err != nil {
+		return 0, err
+	}
 	p.mu.Lock()
 	c := p.conns[plain(to)]
 	p.mu.Unlock()

@@ -234,12 +234,12 @@ func TestHandOver(t *testing.T) {
 	}
 	ln := tcp.Share(inner)
 	defer ln.Close()
-	packets, err := tcpMux{&tcp, new(senders)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
+	packets, err := tcpMux{&tcp, new(bounds)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = packets.Close() }()
-	if _, err := (tcpMux{&tcp, new(senders)}).GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 2)); !errors.Is(err, errTCPTaken) {
+	if _, err := (tcpMux{&tcp, new(bounds)}).GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 2)); !errors.Is(err, errTCPTaken) {
 		t.Errorf("a second candidate: %v", err)
 	}
 	conn, err := net.Dial("tcp", inner.Addr().String())
@@ -302,7 +302,7 @@ func TestHandOver(t *testing.T) {
 func TestStalledTCP(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
-	p, err := tcpMux{&tcp, new(senders)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
+	p, err := tcpMux{&tcp, new(bounds)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestStalledTCP(t *testing.T) {
 func TestManyTCPConnections(t *testing.T) {
 	t.Parallel()
 	var tcp TCP
-	p, err := tcpMux{&tcp, new(senders)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
+	p, err := tcpMux{&tcp, new(bounds)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +421,7 @@ func FuzzFirstMessage(f *testing.F) {
 // BenchmarkTCP measures the cost of one packet of video by TCP, for both ends.
 func BenchmarkTCP(b *testing.B) {
 	var tcp TCP
-	p, err := tcpMux{&tcp, new(senders)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
+	p, err := tcpMux{&tcp, new(bounds)}.GetConnByUfrag("me", false, net.IPv4(127, 0, 0, 1))
 	if err != nil {
 		b.Fatal(err)
 	}

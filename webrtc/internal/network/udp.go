@@ -200,8 +200,8 @@ func LocalAddresses() ([]netip.Addr, error) {
 // port. Pion's own mux keeps any number of packets for an agent that does not read them,
 // such as one whose viewer has not answered.
 type udpMux struct {
-	u       *udpPort
-	senders *senders
+	u      *udpPort
+	bounds *bounds
 }
 
 var _ ice.UDPMux = udpMux{}
@@ -227,7 +227,7 @@ func (m udpMux) GetConn(ufrag string, addr net.Addr) (net.PacketConn, error) {
 	if s == nil {
 		return nil, net.ErrClosed
 	}
-	return s.add(ufrag, m.senders)
+	return s.add(ufrag, m.bounds)
 }
 
 func (m udpMux) RemoveConnByUfrag(ufrag string) {
@@ -278,7 +278,7 @@ func newUDPSocket(conn UDPConn) *udpSocket {
 // errUDPTaken is returned for a second candidate on the same address.
 var errUDPTaken = errors.New("the viewer has a candidate on this address already")
 
-func (s *udpSocket) add(ufrag string, senders *senders) (*udpPackets, error) {
+func (s *udpSocket) add(ufrag string, b *bounds) (*udpPackets, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -287,7 +287,7 @@ func (s *udpSocket) add(ufrag string, senders *senders) (*udpPackets, error) {
 	case s.viewers[ufrag] != nil:
 		return nil, errUDPTaken
 	}
-	p := &udpPackets{inbox: newInbox(senders), s: s, ufrag: ufrag}
+	p := &udpPackets{inbox: newInbox(b), s: s, ufrag: ufrag}
 	s.viewers[ufrag] = p
 	return p, nil
 }
@@ -401,6 +401,9 @@ func (p *udpPackets) WriteToAddrPort(b []byte, to netip.AddrPort) (int, error) {
 	case <-p.closed:
 		return 0, io.ErrClosedPipe
 	default:
+	}
+	if err := p.bounds.send(b); err != nil {
+		return 0, err
 	}
 	to = plain(to)
 	// Agents send nothing else before STUN messages.
