@@ -121,8 +121,9 @@ func (a access) logAccess(c *fiber.Ctx, begun time.Time) {
 // Client returns the address of a request's client.
 func (a *API) Client(c *fiber.Ctx) string {
 	if a.cfg.TrustProxy {
-		if first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedFor), ","); first != "" {
-			return strings.TrimSpace(first)
+		first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedFor), ",")
+		if at, err := netip.ParseAddr(strings.TrimSpace(first)); err == nil {
+			return at.String()
 		}
 	}
 	if a.EntryOf(c.Context()).proxied {

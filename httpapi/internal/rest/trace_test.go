@@ -2,7 +2,10 @@ package rest
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -62,5 +65,31 @@ level=INFO msg=neither
 	}
 	if work.Value(requestKey{}) != nil {
 		t.Error("the work keeps the request")
+	}
+}
+
+// TestForwardedClient: the address that a proxy gives counts only if it is one.
+func TestForwardedClient(t *testing.T) {
+	t.Parallel()
+	a := &API{cfg: Config{TrustProxy: true}}
+	app := fiber.New()
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString(a.Client(c)) })
+	for given, want := range map[string]string{
+		"203.0.113.9":             "203.0.113.9",
+		" 2001:db8::7 , 10.0.0.9": "2001:db8::7",
+		"6.6.6.6Z":                "0.0.0.0:0", // of the connection in this test
+		"":                        "0.0.0.0:0",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("X-Forwarded-For", given)
+		resp, err := app.Test(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(got) != want {
+			t.Errorf("%q: %s, want %s", given, got, want)
+		}
 	}
 }
