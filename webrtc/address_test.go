@@ -25,7 +25,7 @@ func TestWithCandidates(t *testing.T) {
 func TestCheckDescription(t *testing.T) {
 	t.Parallel()
 	const media, candidate = "m=video 9 RTP 96\r\n", "a=candidate:1 1 udp 2 127.0.0.1 3 typ host\r\n"
-	if n, err := checkDescription(strings.Repeat(media, mediaMost) + strings.Repeat(candidate, maxCandidates)); err != nil || n != maxCandidates {
+	if n, err := checkDescription(strings.Repeat(media, mediaMost)+strings.Repeat(candidate, maxCandidates), true); err != nil || n != maxCandidates {
 		t.Errorf("description with the most addresses: %d, %v", n, err)
 	}
 	for name, sdp := range map[string]string{
@@ -36,8 +36,14 @@ func TestCheckDescription(t *testing.T) {
 		"candidates, lines end otherwise": strings.Repeat("\r"+strings.TrimSpace(candidate)+"\n", maxCandidates+1),
 		"candidates, lines end in CR":     strings.Repeat(strings.TrimSpace(candidate)+"\r", maxCandidates+1),
 	} {
-		if _, err := checkDescription(sdp); err == nil {
+		if _, err := checkDescription(sdp, true); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+	const data = media + "m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n"
+	for _, allowed := range []bool{true, false} {
+		if _, err := checkDescription(data, allowed); (err == nil) != allowed {
+			t.Errorf("a data channel, allowed %v: %v", allowed, err)
 		}
 	}
 }

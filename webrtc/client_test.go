@@ -104,7 +104,7 @@ type client struct {
 	pc       *pion.PeerConnection
 	data     *pion.DataChannel
 	open     chan struct{}
-	messages chan []byte // of the data channel
+	messages chan []byte // of the data channel, or about the pointer
 	events   chan received
 	pictures chan picture
 	done     chan error // what ServeSignaling returned
@@ -252,6 +252,13 @@ func (c *client) connect() {
 		ch.OnOpen(func() { close(c.open) })
 		ch.OnMessage(func(m pion.DataChannelMessage) { c.messages <- m.Data })
 	})
+	if !strings.Contains(offer.SDP, "m=application") { // viewers that only watch have no data channel
+		pc.OnConnectionStateChange(func(state pion.PeerConnectionState) {
+			if state == pion.PeerConnectionStateConnected {
+				close(c.open)
+			}
+		})
+	}
 	if err := pc.SetRemoteDescription(pion.SessionDescription{Type: pion.SDPTypeOffer, SDP: offer.SDP}); err != nil {
 		c.t.Fatal(err)
 	}
@@ -319,6 +326,17 @@ func (c *client) listen() {
 			if err := json.Unmarshal(m.Payload, &candidate); err == nil {
 				c.addCandidate(candidate.Candidate)
 				_ = c.pc.AddICECandidate(candidate)
+			}
+			continue
+		}
+		if m.Event == "signal/pointer" {
+			var b struct{ Data []byte }
+			if err := json.Unmarshal(m.Payload, &b); err != nil {
+				c.t.Errorf("message %s: %v", text, err)
+			}
+			select {
+			case c.messages <- b.Data:
+			default:
 			}
 			continue
 		}

@@ -82,6 +82,10 @@ func TestControlBetweenViewers(t *testing.T) {
 
 	move := func(c *client, x byte) {
 		t.Helper()
+		if c.data == nil { // it only watches
+			c.send("control/move", map[string]byte{"x": x, "y": x})
+			return
+		}
 		if err := c.data.Send([]byte{opMove, 0, 4, 0, x, 0, x}); err != nil {
 			t.Fatal(err)
 		}

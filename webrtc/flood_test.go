@@ -77,6 +77,55 @@ func TestFewStreams(t *testing.T) {
 	}
 }
 
+// TestWatchOnly checks that a viewer that only watches gets no data channel, and sees the pointer.
+func TestWatchOnly(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	c := watch(t, stream(t, d, Config{}), ViewerOptions{ViewOnly: true})
+	<-c.open
+	if c.data != nil {
+		t.Error("the viewer has a data channel")
+	}
+	message := func(what string, is func([]byte) bool) {
+		t.Helper()
+		for timeout := time.After(patience); ; {
+			select {
+			case m := <-c.messages:
+				if is(m) {
+					return
+				}
+			case <-timeout:
+				t.Fatalf("no message with %s", what)
+			}
+		}
+	}
+	message("the pointer's image", func(m []byte) bool { return m[0] == opCursorImage })
+	if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: 12, Y: 34}}); err != nil {
+		t.Fatal(err)
+	}
+	message("its position", func(m []byte) bool { return string(m) == string(cursorPosition(desktop.Point{X: 12, Y: 34})) })
+}
+
+// TestManyRequests checks that the peer connections that a client requests are bounded.
+func TestManyRequests(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	c := watch(t, s, ViewerOptions{})
+	begun := time.Now()
+	for range 4 * requestBurst {
+		c.send("signal/request", map[string]any{})
+	}
+	for range requestBurst + 2 {
+		c.event("signal/provide")
+	}
+	// The first request was that of watch.
+	if took := time.Since(begun); took < 2*time.Second/requestRate {
+		t.Errorf("%d connections were made in %v", requestBurst+2, took)
+	}
+	c.leave()
+	until(t, "the viewer is gone", func() bool { return len(s.Viewers()) == 0 })
+}
+
 // TestManyConnections checks the bounds of connections that have not requested the stream yet.
 // Each of them costs memory.
 func TestManyConnections(t *testing.T) {

@@ -24,8 +24,8 @@ const (
 )
 
 // checkDescription checks the limits of a session description. It returns the number of its
-// candidates.
-func checkDescription(sdp string) (candidates int, err error) {
+// candidates. data is whether the viewer may have data channels.
+func checkDescription(sdp string, data bool) (candidates int, err error) {
 	if len(sdp) > MaxDescription {
 		return 0, fmt.Errorf("it has more than %d bytes", MaxDescription)
 	}
@@ -36,6 +36,9 @@ func checkDescription(sdp string) (candidates int, err error) {
 		switch {
 		case strings.HasPrefix(line, "m="):
 			media++
+			if !data && !strings.HasPrefix(line, "m=audio ") && !strings.HasPrefix(line, "m=video ") {
+				return 0, errNoData
+			}
 		case strings.HasPrefix(line, "a=candidate:"):
 			candidates++
 		}
@@ -48,6 +51,10 @@ func checkDescription(sdp string) (candidates int, err error) {
 	}
 	return candidates, nil
 }
+
+// errNoData is returned for viewers that only watch. Pion's SCTP, which carries the data channels,
+// can be made to use any amount of memory (up to version 1.12.1).
+var errNoData = errors.New("it has media other than audio and video (m=); viewers that only watch have no data channel")
 
 var errTooManyCandidates = fmt.Errorf("more than %d candidates", maxCandidates)
 

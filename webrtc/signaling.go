@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pion/webrtc/v4"
+	"golang.org/x/time/rate"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
@@ -44,7 +45,14 @@ const (
 	heartbeat = 10 * time.Second
 	// sendLimit is how long a client may take to accept a message.
 	sendLimit = 10 * time.Second
+	// requestRate is how many peer connections a client may request in a second, and requestBurst
+	// how many at a time. Later requests wait, and so do the client's other messages.
+	requestRate  = 1
+	requestBurst = 5
 )
+
+// errUnsent is returned if a message cannot be sent, which ends the connection.
+var errUnsent = errors.New("send message")
 
 // signaling is one client of the signalling protocol of neko 3, as the clients of
 // sandbox-agent 0.4.2 speak it.
@@ -53,6 +61,9 @@ type signaling struct {
 	conn    Conn
 	options ViewerOptions
 	id, key string
+
+	requests *rate.Limiter // of peer connections
+	pointers chan []byte   // messages about the pointer that wait, for a client without a data channel
 
 	sending sync.Mutex
 
@@ -83,7 +94,10 @@ type signaling struct {
 func (s *Streamer) ServeSignaling(ctx context.Context, conn Conn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)
 	defer cancel()
-	g := &signaling{s: s, conn: conn, options: o, id: newID(), key: rand.Text()}
+	g := &signaling{
+		s: s, conn: conn, options: o, id: newID(), key: rand.Text(),
+		requests: rate.NewLimiter(requestRate, requestBurst), pointers: make(chan []byte, pointersMost),
+	}
 	leave, err := s.admit(o.Owner)
 	if err != nil {
 		return g.refuse(ctx, err)
@@ -124,7 +138,11 @@ func (g *signaling) listen(ctx context.Context) error {
 		case err != nil:
 			return nil //nolint:nilerr // the client has closed the connection
 		}
-		if err := g.handle(ctx, text); err != nil {
+		err = g.handle(ctx, text)
+		if errors.Is(err, errUnsent) {
+			return nil // what the client sent before it left is not handled
+		}
+		if err != nil {
 			g.s.log.Debug("signalling", "viewer", g.id, "error", err)
 		}
 	}
@@ -174,7 +192,10 @@ func (g *signaling) send(ctx context.Context, event string, payload any) error {
 	defer g.sending.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	return g.conn.Send(ctx, text)
+	if err := g.conn.Send(ctx, text); err != nil {
+		return fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	return nil
 }
 
 type screenSize struct {
@@ -329,14 +350,19 @@ const onlyConfigured = "configured"
 
 // provide makes a peer connection and sends its offer. It ends an earlier peer connection.
 func (g *signaling) provide(ctx context.Context, wanted request) error {
+	if err := g.requests.Wait(ctx); err != nil {
+		return err
+	}
 	g.endPeer()
 	p, err := g.s.newPeer(g.options, TransportWebRTC, g.id)
 	if err != nil {
 		return g.refuse(ctx, err)
 	}
-	if err := newDataChannel(p); err != nil {
-		p.v.close()
-		return err
+	if !g.options.ViewOnly {
+		if err := newDataChannel(p); err != nil {
+			p.v.close()
+			return err
+		}
 	}
 	p.v.attach(g)
 	p.enableAudio(!wanted.Audio.Disabled)
@@ -369,7 +395,13 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	p.trickle(func(c webrtc.ICECandidateInit) {
 		_ = g.send(ctx, "signal/candidate", c) // listen returns the error of the connection
 	})
-	return p.pc.SetLocalDescription(offer)
+	if err := p.pc.SetLocalDescription(offer); err != nil {
+		return err
+	}
+	if g.options.ViewOnly {
+		p.v.showPointer(g)
+	}
+	return nil
 }
 
 func (g *signaling) current() *peer {
@@ -393,7 +425,7 @@ func (g *signaling) answered(sdp string) error {
 	if p == nil {
 		return errors.New("an answer to no offer")
 	}
-	within, err := checkDescription(sdp)
+	within, err := checkDescription(sdp, !g.options.ViewOnly)
 	if err != nil {
 		return fmt.Errorf("answer: %w", err)
 	}

@@ -29,7 +29,7 @@ func (s *Streamer) nextChange() <-chan struct{} {
 	return s.change
 }
 
-// followPresence sends the client which viewers connect and disconnect, and heartbeats.
+// followPresence sends the client which viewers connect and disconnect, the pointer, and heartbeats.
 func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -45,6 +45,8 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 			return
 		case <-beat.C:
 			err = g.send(ctx, "system/heartbeat", nil)
+		case m := <-g.pointers:
+			err = g.send(ctx, "signal/pointer", map[string][]byte{"data": m})
 		case <-p.change:
 			p.change = g.s.nextChange()
 			p.known, err = g.sendPresence(ctx, p.known)
@@ -61,6 +63,14 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// sendPointer implements pointerSink for a client without a data channel.
+func (g *signaling) sendPointer(m []byte) {
+	select {
+	case g.pointers <- m:
+	default:
 	}
 }
 

@@ -57,7 +57,7 @@ func (p Playback) Links() []string {
 // The error is [ErrOffer], [ErrNoCodec], [ErrTooManyViewers], [ErrTooManyOfOwner],
 // [ErrNoPort] or [ErrClosed]. Other errors are about sockets.
 func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Playback, error) {
-	candidates, err := checkDescription(offer)
+	candidates, err := checkDescription(offer, false)
 	if err != nil {
 		return Playback{}, fmt.Errorf("%w: %w", ErrOffer, err)
 	}

@@ -263,6 +263,8 @@ export class WebRTCLink extends SocketLink {
         if (this.#offered) this.#peer.addIceCandidate(payload).catch(() => {}); // another candidate may work
         else this.#early.push(payload);
         return;
+      case "signal/pointer": // to viewers without a data channel
+        return showPointer(this, Uint8Array.from(atob(payload.data), (c) => c.charCodeAt(0)).buffer);
       case "signal/close":
         return this.fail(new Cause("lost"));
     }
