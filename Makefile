@@ -92,7 +92,7 @@ bench-settle: ## measure how well Settle finds the end of what real programs dra
 	@.ci/install apps
 	$(GO) run ./internal/benchsettle $(ARGS)
 
-bench-scale: ## many desktops, viewers, sessions and servers, two hours; ARGS='-part idle,busy -cycles 300 -kill 30s' are passed on
+bench-scale: ## many desktops, viewers, sessions and servers, three quarters of an hour; ARGS='-part idle,busy -cycles 300 -kill 30s' are passed on
 	@.ci/install test
 	REQUIRE_TOOLS=1 $(GO) test -count=1 -v -timeout 6h -run '^TestScale$$' ./internal/benchscale -args -scale $(ARGS)
 
