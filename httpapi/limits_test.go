@@ -101,3 +101,20 @@ func TestIdleStop(t *testing.T) {
 	eventually(t, "the idle desktop is stopped", stopped)
 	s.post(t, mainPath+"/mouse/move", `{"x":9,"y":9}`).problem(t, 409, "desktop_runtime_inactive")
 }
+
+// TestIdleWhileDraining wants an idle desktop to stay stopped while the server drains.
+func TestIdleWhileDraining(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{DesktopIdleStop: time.Second}, `{"width":640,"height":480,"restartAfterIdle":true}`)
+	eventually(t, "the idle desktop is stopped", func() bool {
+		return s.get(t, mainPath+"/status").want(t, 200).json(t)["state"] == "inactive"
+	})
+	if err := s.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.get(t, mainPath+"/screenshot").problem(t, 409, "desktop_runtime_inactive")
+	s.post(t, mainPath+"/mouse/move", `{"x":9,"y":9}`).problem(t, 409, "desktop_runtime_inactive")
+	if st := s.get(t, mainPath+"/status").want(t, 200).json(t); st["state"] != "inactive" {
+		t.Errorf("state %v while the server drains", st["state"])
+	}
+}

@@ -470,6 +470,29 @@ func TestState(t *testing.T) {
 	}
 }
 
+// TestLargeState: the local storages of two sites have more than State may return.
+func TestLargeState(t *testing.T) {
+	t.Parallel()
+	site := serve(t)
+	b := start(t, browser.Config{Desktop: startDesktop(t, desktop.Config{}), URL: site.URL})
+	const fill = "localStorage.setItem('k', '世'.repeat(4_000_000)); null"
+	navigate(t, b, site.URL)
+	evaluate[any](t, b, fill)
+	if state, err := b.State(t.Context()); err != nil || len(state.Origins) != 1 {
+		t.Fatalf("the state of one site: %d origins, %v", len(state.Origins), err)
+	}
+	tab, err := b.NewTab(t.Context(), strings.Replace(site.URL, "127.0.0.1", "localhost", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Evaluate(t.Context(), browser.Evaluate{Tab: tab.ID, Expression: fill}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.State(t.Context()); !errors.Is(err, browser.ErrTooLarge) {
+		t.Errorf("the state of two sites: %v, want ErrTooLarge", err)
+	}
+}
+
 // TestControlHeld: while a person has control, what acts is refused, and what looks is not.
 func TestControlHeld(t *testing.T) {
 	t.Parallel()
