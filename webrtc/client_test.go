@@ -252,10 +252,11 @@ func (c *client) connect() {
 		ch.OnOpen(func() { close(c.open) })
 		ch.OnMessage(func(m pion.DataChannelMessage) { c.messages <- m.Data })
 	})
+	var once sync.Once                                 // a connection can be established again
 	if !strings.Contains(offer.SDP, "m=application") { // viewers that only watch have no data channel
 		pc.OnConnectionStateChange(func(state pion.PeerConnectionState) {
 			if state == pion.PeerConnectionStateConnected {
-				close(c.open)
+				once.Do(func() { close(c.open) })
 			}
 		})
 	}

@@ -142,6 +142,7 @@ func (s *Streamer) followCursor() {
 		s.cursor = img
 		s.mu.Unlock()
 		s.sendAll(img.message, nil)
+		arrives(s.ctx, time.After(pointerPause))
 	})
 	s.log.Debug("stop following the cursor", "error", err)
 }
@@ -188,7 +189,33 @@ func (s *Streamer) pointerMoved(a *desktop.Action) {
 		at = a.To
 	}
 	if at != nil && a.Window == 0 {
-		s.sendAll(cursorPosition(*at), nil)
+		s.movePointer(*at, nil)
+	}
+}
+
+// pointerPause is the least time between two positions of the pointer that viewers get, and
+// between two images. It keeps them far below the bound of short packets of package network.
+const pointerPause = 10 * time.Millisecond
+
+// movePointer sends the pointer's position to all viewers except one, by followPointer.
+func (s *Streamer) movePointer(to desktop.Point, by *viewer) {
+	s.mu.Lock()
+	s.pointerAt, s.movedBy = to, by
+	s.mu.Unlock()
+	notify(s.moved)
+}
+
+// followPointer sends the latest position of the pointer until the streamer is closed.
+func (s *Streamer) followPointer() {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for arrives(s.ctx, pause.C) && arrives(s.ctx, s.moved) {
+		s.mu.Lock()
+		at, by := s.pointerAt, s.movedBy
+		s.movedBy = nil // a viewer that has left is not kept in memory
+		s.mu.Unlock()
+		s.sendAll(cursorPosition(at), by)
+		pause.Reset(pointerPause)
 	}
 }
 

@@ -7,7 +7,8 @@
 //
 //   - [Streamer.ServeSignaling] speaks the protocol of neko 3 over a connection such
 //     as a WebSocket, as the published clients of sandbox-agent 0.4.2 do. Video and
-//     sound come by WebRTC, and input and the pointer use its data channel.
+//     sound come by WebRTC. Viewers that may have control use its data channel for input
+//     and the pointer. Other viewers get the pointer in messages of the connection.
 //   - [Streamer.ServeWHEP], and [Streamer.Play] below it, answer players that make
 //     the offer (WHEP). These viewers can only watch.
 //   - [Streamer.ServeVideo] sends the pictures, without sound, over a WebSocket.

@@ -106,6 +106,39 @@ func TestWatchOnly(t *testing.T) {
 	message("its position", func(m []byte) bool { return string(m) == string(cursorPosition(desktop.Point{X: 12, Y: 34})) })
 }
 
+// TestFastPointer checks that a pointer that moves faster than viewers can be told ends none, and
+// that they get its last position.
+func TestFastPointer(t *testing.T) {
+	t.Parallel()
+	s := stream(t, startDesktop(t, desktop.Config{}), Config{})
+	c := watch(t, s, ViewerOptions{})
+	<-c.open
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for begun, i := time.Now(), 0; time.Since(begun) < 2*time.Second; i++ {
+			s.movePointer(desktop.Point{X: i % 100}, nil)
+		}
+		s.movePointer(desktop.Point{X: 300, Y: 200}, nil)
+	}()
+	last := string(cursorPosition(desktop.Point{X: 300, Y: 200}))
+	for timeout := time.After(patience); ; {
+		select {
+		case m := <-c.messages:
+			if string(m) != last {
+				continue
+			}
+		case <-timeout:
+			t.Error("the last position does not come")
+		}
+		break
+	}
+	<-done
+	if !watches(s, c.id) {
+		t.Error("the viewer has been ended")
+	}
+}
+
 // TestManyRequests checks that the peer connections that a client requests are bounded.
 func TestManyRequests(t *testing.T) {
 	t.Parallel()

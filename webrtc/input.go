@@ -271,7 +271,7 @@ func (v *viewer) do(w *wheel, e inputEvent) error {
 	case inputMove:
 		at := v.onScreen(*e.at)
 		if _, err = d.Move(ctx, desktop.Move{At: at}); err == nil {
-			v.s.sendAll(cursorPosition(at), v)
+			v.s.movePointer(at, v)
 		}
 	case inputScroll:
 		if right, down := w.clicks(e.dx, e.dy); right != 0 || down != 0 {

@@ -52,8 +52,8 @@ func checkDescription(sdp string, data bool) (candidates int, err error) {
 	return candidates, nil
 }
 
-// errNoData is returned for viewers that only watch. Pion's SCTP, which carries the data channels,
-// can be made to use any amount of memory (up to version 1.12.1).
+// errNoData is returned for viewers that only watch. With a data channel, a viewer can make Pion's
+// SCTP use hundreds of megabytes (up to version 1.12.1).
 var errNoData = errors.New("it has media other than audio and video (m=); viewers that only watch have no data channel")
 
 var errTooManyCandidates = fmt.Errorf("more than %d candidates", maxCandidates)

@@ -51,7 +51,7 @@ const (
 	requestBurst = 5
 )
 
-// errUnsent is returned if a message cannot be sent, which ends the connection.
+// errUnsent is returned if a message cannot be sent. listen then ends the connection.
 var errUnsent = errors.New("send message")
 
 // signaling is one client of the signalling protocol of neko 3, as the clients of
@@ -76,7 +76,7 @@ type signaling struct {
 	limit  videoLimit
 }
 
-// ServeSignaling serves the browser of one viewer. It blocks until conn.Receive returns an
+// ServeSignaling serves the browser of one viewer. It blocks until conn returns an
 // error, ctx ends or the streamer is closed. Then it ends the viewer, which can take five
 // seconds.
 //
@@ -139,7 +139,7 @@ func (g *signaling) listen(ctx context.Context) error {
 			return nil //nolint:nilerr // the client has closed the connection
 		}
 		err = g.handle(ctx, text)
-		if errors.Is(err, errUnsent) {
+		if errors.Is(err, errUnsent) && g.s.ctx.Err() == nil {
 			return nil // what the client sent before it left is not handled
 		}
 		if err != nil {
@@ -393,13 +393,13 @@ func (g *signaling) provide(ctx context.Context, wanted request) error {
 	}
 	// No candidate is sent before the offer.
 	p.trickle(func(c webrtc.ICECandidateInit) {
-		_ = g.send(ctx, "signal/candidate", c) // listen returns the error of the connection
+		_ = g.send(ctx, "signal/candidate", c) // listen notices the end of the connection
 	})
 	if err := p.pc.SetLocalDescription(offer); err != nil {
 		return err
 	}
 	if g.options.ViewOnly {
-		p.v.showPointer(g)
+		p.v.also(func() { p.v.showPointer(g) }) // it asks the X server
 	}
 	return nil
 }

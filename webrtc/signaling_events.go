@@ -29,7 +29,8 @@ func (s *Streamer) nextChange() <-chan struct{} {
 	return s.change
 }
 
-// followPresence sends the client which viewers connect and disconnect, the pointer, and heartbeats.
+// followPresence sends the client the viewers that connect and disconnect, events, messages about
+// the pointer, and heartbeats.
 func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -67,12 +68,7 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 }
 
 // sendPointer implements pointerSink for a client without a data channel.
-func (g *signaling) sendPointer(m []byte) {
-	select {
-	case g.pointers <- m:
-	default:
-	}
-}
+func (g *signaling) sendPointer(m []byte) { queuePointer(g.pointers, m) }
 
 // sendPresence sends the differences between the viewers and the viewers that the client knows.
 func (g *signaling) sendPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {

@@ -143,6 +143,7 @@ type Streamer struct {
 	audio                  audio
 
 	poke     chan struct{} // wakes the loop
+	moved    chan struct{} // wakes followPointer
 	wantKey  atomic.Bool   // a viewer needs a key picture
 	rate     atomic.Int64  // target of the encoder, in bits per second
 	frames   atomic.Int64  // the most pictures a second, with the limits of viewers
@@ -155,10 +156,13 @@ type Streamer struct {
 	signals []string   // the owner of each signalling connection that has one
 	process string     // id of the encoder's process, if it has one
 	packets *packetizer
-	size    desktop.Size  // of the pictures
-	cursor  *cursorImage  // the latest
-	change  chan struct{} // closed at the next change of presence
-	failed  []ViewerPath  // the last viewers whose connection failed
+	size    desktop.Size // of the pictures
+	cursor  *cursorImage // the latest
+
+	pointerAt desktop.Point // the latest position
+	movedBy   *viewer       // the viewer that moved the pointer there; nil: another actor
+	change    chan struct{} // closed at the next change of presence
+	failed    []ViewerPath  // the last viewers whose connection failed
 }
 
 // Start starts a Streamer of a desktop. It captures nothing until there are viewers. The
@@ -181,7 +185,7 @@ func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	}
 	s := &Streamer{
 		d: d, cfg: cfg, log: cfg.Logger, network: cfg.Network, newEncoder: newEncoder,
-		poke: make(chan struct{}, 1), change: make(chan struct{}),
+		poke: make(chan struct{}, 1), moved: make(chan struct{}, 1), change: make(chan struct{}),
 	}
 	epoch := time.Now()
 	s.videoClock, s.audioFormat = newRTPClock(epoch, clockRate), audioFormats[cfg.AudioCodec]
@@ -199,6 +203,7 @@ func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	s.work.Go(s.run)
 	s.work.Go(s.followCursor)
 	s.work.Go(s.followEvents)
+	s.work.Go(s.followPointer)
 	s.work.Go(s.runAudio)
 	return s, nil
 }

@@ -83,7 +83,7 @@ type videoSocket struct {
 	pointers chan []byte // messages that wait
 }
 
-// pointersMost bounds the messages about the pointer that wait. Further messages are discarded.
+// pointersMost bounds the messages about the pointer that wait. Older messages are discarded.
 const pointersMost = 16
 
 func (w *videoSocket) sendSize(size desktop.Size) error {
@@ -109,9 +109,21 @@ func (w *videoSocket) send(p *wirePicture) error {
 
 // sendPointer queues a message of the data channel. It never blocks.
 func (w *videoSocket) sendPointer(m []byte) {
-	select {
-	case w.pointers <- append([]byte{flagData}, m...):
-	default:
+	queuePointer(w.pointers, append([]byte{flagData}, m...))
+}
+
+// queuePointer adds a message to a queue. If the queue is full, it discards the oldest message.
+func queuePointer(queue chan []byte, m []byte) {
+	for {
+		select {
+		case queue <- m:
+			return
+		default:
+		}
+		select {
+		case <-queue:
+		default:
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type ViewerOptions struct {
 	// Name is shown to other viewers. Control characters are removed. Empty: none.
 	Name string
 
-	// ViewOnly viewers never get control.
+	// ViewOnly viewers never get control. They have no data channel.
 	ViewOnly bool
 
 	// Host is the Host header of the viewer's request. The viewer also tries the port for
@@ -90,7 +90,7 @@ type viewer struct {
 	soundOn atomic.Bool // gets sound, by WebRTC
 	live    atomic.Bool // gets pictures
 	lost    atomic.Bool // waits for a key picture
-	pointer pointerSink // nil: no data channel is open; guarded by Streamer.mu
+	pointer pointerSink // gets the messages about the pointer; nil: none yet; guarded by Streamer.mu
 	send    sendFunc    // sends a signalling message; nil: there is no connection; guarded by Streamer.mu
 	asking  atomic.Bool // a request for control is being sent to the viewer
 	key     string      // authenticates calls of this viewer; empty: none; guarded by Streamer.mu

@@ -244,8 +244,9 @@ const (
 	waitRelay     = 500 * time.Millisecond
 )
 
-// Configure makes the agent of a connection use the link. It sets what is called, perhaps more
-// than once, if the viewer makes this program send too many packets.
+// Configure makes the agent of a connection use the link. flooded is called if the viewer makes
+// this program send too many short packets, possibly more than once and from several goroutines.
+// It must not block.
 func (l *Link) Configure(s *webrtc.SettingEngine, flooded func()) error {
 	l.bounds.flooded = flooded
 	s.SetRemoteIPFilter(boundRemotes())

@@ -27,7 +27,7 @@ const (
 	dataBurst = 64 << 10
 	// shortRate bounds the packets of DTLS of up to shortPacket bytes that a connection sends in a
 	// second, and shortBurst those at a time. Acknowledgements of dataRate and messages about the
-	// cursor make fewer. Pion answers each chunk of data once for each of up to 1000 requests to
+	// pointer make fewer. Pion answers each chunk of data once for each of up to 1000 requests to
 	// reset streams that wait (up to version 1.12.1 of its SCTP).
 	shortPacket = 128
 	shortRate   = 500
@@ -116,8 +116,8 @@ func (b *bounds) admit(packet []byte) bool {
 	return true
 }
 
-// send returns io.ErrClosedPipe, at which Pion stops, if a packet may not be sent. It ends the
-// viewer then: no browser makes this program send so many short packets of DTLS.
+// send returns nil if a packet may be sent, and io.ErrClosedPipe beyond shortRate, at which Pion's
+// SCTP ends. It also calls flooded then: no browser makes this program send so many short packets.
 func (b *bounds) send(packet []byte) error {
 	if !isDTLS(packet) || len(packet) > shortPacket || b.allow(&b.short, shortRate, shortBurst, 1) {
 		return nil
@@ -128,6 +128,7 @@ func (b *bounds) send(packet []byte) error {
 	return io.ErrClosedPipe
 }
 
+// allow takes n from the limiter *l, which it makes at the first call.
 func (b *bounds) allow(l **rate.Limiter, each rate.Limit, burst, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
