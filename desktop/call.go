@@ -23,16 +23,26 @@ const (
 	grace = 100 * time.Millisecond
 )
 
-// enter returns the session for a call. Close waits until the caller calls calls.Done.
+// enter returns the session for a call. The caller must call leave, for which Close waits.
 func (l *lifecycle) enter() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := l.currentLocked()
 	if err == nil {
 		l.calls.Add(1)
+		l.running++
 		l.usedAt = time.Now()
 	}
 	return s, err
+}
+
+// leave ends a call that enter began.
+func (l *lifecycle) leave() {
+	l.mu.Lock()
+	l.running--
+	l.usedAt = time.Now()
+	l.mu.Unlock()
+	l.calls.Done()
 }
 
 type outcome[T any] struct {
@@ -62,7 +72,7 @@ func callThen[T any](ctx context.Context, l *lifecycle, op string, limit time.Du
 	defer cancel()
 	done := make(chan outcome[T], 1)
 	go func() {
-		defer l.calls.Done()
+		defer l.leave()
 		v, err := f(ctx, s)
 		done <- outcome[T]{v, err}
 		then(s)

@@ -61,7 +61,8 @@ type lifecycle struct {
 	display   int           // number, known since the first session
 	size      Size          // last requested; a restarted X server gets it, too
 	startedAt time.Time
-	usedAt    time.Time // of the start or the last call
+	running   int       // calls under way
+	usedAt    time.Time // when the session started, or a call began or ended
 	restarts  int
 	lastError *Failure
 }

@@ -28,7 +28,7 @@ func (d *Desktop) Environ() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("environ: %w", err)
 	}
-	defer d.calls.Done()
+	defer d.leave()
 	return slices.Clone(s.env), nil
 }
 

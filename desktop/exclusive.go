@@ -119,7 +119,7 @@ func (t *Turn) emitCut(ctx context.Context) {
 
 // end gives the turn back when programs have handled the last input.
 func (t *Turn) end() {
-	defer t.in.calls.Done()
+	defer t.in.leave()
 	if t.lost {
 		return
 	}

@@ -21,8 +21,8 @@ const (
 	calmAfter = 30 * time.Second
 	// hangLimit is how long an X server may take to answer after a call has timed out.
 	hangLimit = 10 * time.Second
-	// checkEvery is the interval between checks of the window manager and the keyboard, until
-	// checkUntil after the start and after each call. A desktop that nobody uses costs nothing.
+	// checkEvery is the interval between checks of the window manager and the keyboard. The checks
+	// end checkUntil after the last call or the start.
 	checkEvery = 5 * time.Second
 	checkUntil = 30 * time.Second
 	// keyboardPause is how long a program may leave the keyboard without keys before
@@ -260,11 +260,11 @@ func (p *pauses) wait(closing <-chan struct{}) bool {
 	return true
 }
 
-// inUse reports whether the start or a call was less than checkUntil ago.
+// inUse reports whether a call runs, or ran less than checkUntil ago, or the session is new.
 func (r *recovery) inUse() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.usedAt) < checkUntil
+	return r.running > 0 || time.Since(r.usedAt) < checkUntil
 }
 
 // check replaces a window manager that does not answer, and restores a keyboard

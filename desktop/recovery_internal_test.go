@@ -19,8 +19,20 @@ func TestInUse(t *testing.T) {
 	if r.inUse() {
 		t.Errorf("in use %v after the last call", checkUntil)
 	}
-	if _, err := r.enter(); err != nil || !r.inUse() {
-		t.Errorf("after a call: %v, in use: %v", err, r.inUse())
+	if _, err := r.enter(); err != nil {
+		t.Fatal(err)
+	}
+	r.usedAt = time.Now().Add(-checkUntil)
+	if !r.inUse() {
+		t.Error("not in use during a long call")
+	}
+	r.leave()
+	if !r.inUse() {
+		t.Error("not in use after a call")
+	}
+	r.usedAt = time.Now().Add(-checkUntil)
+	if r.inUse() {
+		t.Errorf("in use %v after a call", checkUntil)
 	}
 }
 
