@@ -144,7 +144,8 @@ func (a *Area) stream(ctx context.Context, desktopID string) (*webrtc.Streamer, 
 }
 
 const aboutSignaling = `Upgrades to a WebSocket with the signaling protocol of neko 3, for its published clients. The server offers a WebRTC session
-with the video of the desktop and a data channel for input.`
+with the video of the desktop and, to viewers that may have control, a data channel for input. To other viewers it sends the messages
+about the pointer as {"event":"signal/pointer","payload":{"data":BASE64}}.`
 
 const aboutVideo = `Upgrades to a WebSocket that carries the video itself, for networks that block WebRTC. After
 {"event":"video/init","payload":{"codec","width","height"}}, which is repeated at each new size, binary messages are frames: a byte

@@ -122,8 +122,15 @@ func (a access) logAccess(c *fiber.Ctx, begun time.Time) {
 func (a *API) Client(c *fiber.Ctx) string {
 	if a.cfg.TrustProxy {
 		first, _, _ := strings.Cut(c.Get(fiber.HeaderXForwardedFor), ",")
-		if at, err := netip.ParseAddr(strings.TrimSpace(first)); err == nil {
-			return at.String()
+		first = strings.TrimSpace(first)
+		at, err := netip.ParseAddr(first)
+		if err != nil {
+			var withPort netip.AddrPort
+			withPort, err = netip.ParseAddrPort(first)
+			at = withPort.Addr()
+		}
+		if err == nil {
+			return at.WithZone("").Unmap().String() // a zone can be any text
 		}
 	}
 	if a.EntryOf(c.Context()).proxied {

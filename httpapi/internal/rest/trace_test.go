@@ -77,6 +77,10 @@ func TestForwardedClient(t *testing.T) {
 	for given, want := range map[string]string{
 		"203.0.113.9":             "203.0.113.9",
 		" 2001:db8::7 , 10.0.0.9": "2001:db8::7",
+		"fe80::1%<b>":             "fe80::1",
+		"203.0.113.9:4711":        "203.0.113.9",
+		"[2001:db8::7]:1":         "2001:db8::7",
+		"::ffff:192.0.2.4":        "192.0.2.4",
 		"6.6.6.6Z":                "0.0.0.0:0", // of the connection in this test
 		"":                        "0.0.0.0:0",
 	} {
