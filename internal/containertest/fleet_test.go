@@ -279,6 +279,10 @@ func (f *fleet) checkRelay(t *testing.T) {
 			}
 		}
 	}
+	gateway := f.inspect(t, "coturn", fmt.Sprintf("{{(index .NetworkSettings.Networks %q).Gateway}}", fleetProject+"_media"))
+	if err := c.CreatePermission(&net.UDPAddr{IP: net.ParseIP(gateway), Port: 9}); err == nil {
+		t.Errorf("coturn relays to this machine (%s)", gateway)
+	}
 	if err := c.CreatePermission(&net.UDPAddr{IP: net.ParseIP(clientOutside), Port: 9}); err == nil {
 		t.Error("coturn relays to other machines")
 	}
