@@ -17,7 +17,8 @@ import (
 // silentLimit bounds the time in which a player must connect after the answer.
 const silentLimit = 30 * time.Second
 
-// ErrOffer is returned for a session description that is not an offer to receive video.
+// ErrOffer is returned for a session description that is not an offer to receive video, or that has a
+// data channel.
 var ErrOffer = errors.New("not an offer to receive video")
 
 // ErrNoCodec is returned for an offer without the codec of the stream's video.
