@@ -58,7 +58,7 @@ func TestSelectionHostileOwners(t *testing.T) {
 	for name, f := range map[string]*flooder{
 		"large pieces for ever": {piece: 200_000},
 		"crumbs for ever":       {piece: 1},
-		"24 MB in one":          {piece: 24_000_000, whole: true},
+		"8 MB in one":           {piece: 8_000_000, whole: true},
 		"a list for ever":       {piece: 200_000, list: true},
 	} {
 		t.Run(name, func(t *testing.T) {
