@@ -64,9 +64,11 @@ func TestFleet(t *testing.T) {
 	}
 	cert, key := certificate(t, deskName)
 	at, dir := deskName+":"+testspace.Port(t), t.TempDir()
-	caddyfile = strings.NewReplacer("{$HOST}", at, "tls internal", "tls "+cert+" "+key).Replace(caddyfile)
-	cmd := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config",
-		writeFile(t, "Caddyfile", "{\n\tadmin off\n\thttp_port "+testspace.Port(t)+"\n}\n"+caddyfile))
+	caddyfile = strings.NewReplacer(
+		"{$HOST}", at, "tls internal", "tls "+cert+" "+key,
+		"skip_install_trust", "skip_install_trust\n\tadmin off\n\thttp_port "+testspace.Port(t),
+	).Replace(caddyfile)
+	cmd := exec.Command("caddy", "run", "--adapter", "caddyfile", "--config", writeFile(t, "Caddyfile", caddyfile))
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	start(t, cmd)
 	c := newClient(&url.URL{Scheme: "https", Host: at}, token)
