@@ -74,14 +74,15 @@ func (c *calls) end() {
 // inFlight is how many requests to one program are under way at a time.
 const inFlight = 64
 
-// all sends requests to one program, and returns when all are answered or ctx ends. Each
-// request then has its error. all returns the error of ctx.
+// all sends requests, and returns when all are answered or ctx ends. Each request then has its
+// error. all returns the error of ctx.
 func (b *bus) all(ctx context.Context, requests []*request) error {
 	if len(requests) == 0 {
 		return ctx.Err()
 	}
-	link := b.links.to(requests[0].to.Name)
-	if link == nil {
+	name := requests[0].to.Name
+	link := b.links.to(name)
+	if link == nil || slices.ContainsFunc(requests, func(r *request) bool { return r.to.Name != name }) {
 		return b.transport.all(ctx, requests)
 	}
 	err := link.all(ctx, requests)

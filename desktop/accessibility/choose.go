@@ -34,7 +34,7 @@ func (u *use) selectIn(ctx context.Context) bool {
 	var index int32
 	up := propertyOf(u.ref.at, ifaceAccessible, "Parent", &parent)
 	own := &request{to: u.ref.at, method: ifaceAccessible + ".GetIndexInParent", into: &index}
-	if u.bus.all(asked, []*request{up, own}) != nil || up.err != nil || own.err != nil || parent.null() {
+	if u.bus.all(asked, []*request{up, own}) != nil || up.err != nil || own.err != nil || parent.null() || parent.Name != u.ref.at.Name {
 		return false
 	}
 	var ok bool

@@ -330,8 +330,32 @@ func (u *use) point(ctx context.Context) error {
 			return u.refused(fmt.Sprintf("window %d covers it", p.Window))
 		}
 	}
+	if err == nil && u.ref.window == 0 {
+		err = u.checkProgram(ctx, p.Window)
+	}
 	u.done.At = &at
 	return err
+}
+
+// checkProgram returns a *RefusedError if a window belongs to another program than the element,
+// whose window is unknown: a program must not make its caller click on another one.
+func (u *use) checkProgram(ctx context.Context, id desktop.WindowID) error {
+	windows, err := u.tree.cfg.Desktop.Windows(ctx, desktop.WindowFilter{All: true})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(windows, func(w desktop.Window) bool { return w.ID == id && w.PID != 0 })
+	if i < 0 {
+		return nil // such as a menu
+	}
+	asked, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	p := &program{at: u.ref.at}
+	u.bus.identify(asked, []*program{p})
+	if p.pid != windows[i].PID {
+		return u.refused(fmt.Sprintf("window %d, which covers it, belongs to another program", id))
+	}
+	return nil
 }
 
 // focus gives the element the keyboard.

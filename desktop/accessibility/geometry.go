@@ -63,6 +63,9 @@ func sameSize(a, b desktop.Rect) bool {
 // shiftOf returns how far the boxes of a window must move. Some programs report boxes that are
 // relative to their window, or to where it was before.
 func shiftOf(top *node, w desktop.Window) image.Point {
+	if w.ID == 0 {
+		return image.Point{}
+	}
 	for _, r := range []desktop.Rect{w.Bounds, w.Frame} {
 		if sameSize(top.box, r) {
 			return image.Pt(r.X-top.box.X, r.Y-top.box.Y)

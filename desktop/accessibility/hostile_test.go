@@ -61,8 +61,8 @@ func (l *liar) GetExtents(uint32) (struct{ X, Y, W, H int32 }, *dbus.Error) {
 	return struct{ X, Y, W, H int32 }{l.box[0], l.box[1], l.box[2], l.box[3]}, nil
 }
 
-// tell puts a liar on the accessibility bus of a desktop.
-func (l *liar) tell(t *testing.T, d *desktop.Desktop) {
+// connect connects to the accessibility bus of a desktop.
+func connect(t *testing.T, d *desktop.Desktop) *dbus.Conn {
 	t.Helper()
 	environ, err := d.Environ()
 	if err != nil {
@@ -82,10 +82,18 @@ func (l *liar) tell(t *testing.T, d *desktop.Desktop) {
 	if err := session.Object("org.a11y.Bus", "/org/a11y/bus").Call("org.a11y.Bus.GetAddress", 0).Store(&address); err != nil {
 		t.Fatal(err)
 	}
-	if l.conn, err = dbus.Connect(address); err != nil {
+	conn, err := dbus.Connect(address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.conn.Close() })
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// tell puts a liar on the accessibility bus of a desktop.
+func (l *liar) tell(t *testing.T, d *desktop.Desktop) {
+	t.Helper()
+	l.conn = connect(t, d)
 	for _, iface := range []string{"org.a11y.atspi.Accessible", "org.a11y.atspi.Component", "org.freedesktop.DBus.Properties"} {
 		if err := l.conn.ExportSubtree(l, "/org/a11y/atspi/accessible", iface); err != nil {
 			t.Fatal(err)
@@ -93,10 +101,10 @@ func (l *liar) tell(t *testing.T, d *desktop.Desktop) {
 	}
 	var desk ref
 	root := ref{l.conn.Names()[0], "/org/a11y/atspi/accessible/root"}
-	if l.kids != nil {
+	if len(l.kids) > 1 {
 		l.kids = append(l.kids, root) // a cycle
 	}
-	err = l.conn.Object("org.a11y.atspi.Registry", "/org/a11y/atspi/accessible/root").Call("org.a11y.atspi.Socket.Embed", 0, root).Store(&desk)
+	err := l.conn.Object("org.a11y.atspi.Registry", "/org/a11y/atspi/accessible/root").Call("org.a11y.atspi.Socket.Embed", 0, root).Store(&desk)
 	if err != nil {
 		t.Fatal(err)
 	}

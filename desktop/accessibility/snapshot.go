@@ -273,23 +273,27 @@ func absent(programs []*program, windows []desktop.Window) (list []Skipped) {
 // report adds the elements of a program to a result.
 func (t *Tree) report(s *Snapshot, q Query, p *program) {
 	at := make(map[*node]int, len(p.nodes)) // index in s.Elements
-	for _, n := range p.nodes {
+	windows, shifts := make([]desktop.WindowID, len(p.nodes)), make([]image.Point, len(p.nodes))
+	for i, n := range p.nodes { // before a box moves, because place compares boxes
 		win, shift := p.place(n)
-		if q.Root != "" {
-			win.ID, shift = p.ref.window, p.ref.shift
+		if windows[i], shifts[i] = win.ID, shift; q.Root != "" {
+			windows[i], shifts[i] = p.ref.window, p.ref.shift
 		}
-		n.box = moved(n.box, shift)
+	}
+	for i, n := range p.nodes {
+		n.box = moved(n.box, shifts[i])
 		e := Element{
-			Ref: FormatRef(t.refs.of(n, win.ID, shift)), Role: n.role.String(), Name: n.name, Value: n.value, Text: n.text, Actions: n.actions,
-			States: n.states.names(), Window: win.ID, states: n.states, at: n.at,
+			Ref: FormatRef(t.refs.of(n, windows[i], shifts[i])), Role: n.role.String(), Name: n.name, Value: n.value, Text: n.text, Actions: n.actions,
+			States: n.states.names(), Window: windows[i], states: n.states, at: n.at,
 		}
 		if box, ok := q.inPicture(n.box); ok && n.states.has(stateShowing) {
 			e.Box = &box
 		}
 		for up := n.up; up != nil; up = up.up {
-			if i, ok := at[up]; ok {
-				e.Parent, e.depth = s.Elements[i].Ref, s.Elements[i].depth+1
-				s.Elements[i].Children = append(s.Elements[i].Children, e.Ref)
+			if above, ok := at[up]; ok {
+				parent := &s.Elements[above]
+				e.Parent, e.depth = parent.Ref, parent.depth+1
+				parent.Children = append(parent.Children, e.Ref)
 				break
 			}
 		}

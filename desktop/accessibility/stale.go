@@ -54,7 +54,7 @@ func (b *bus) alive(ctx context.Context, at address, want role) (bool, error) {
 // name.
 func (b *bus) replaced(ctx context.Context, ref reference) (address, bool) {
 	var at address
-	if ref.parent.null() || b.do(ctx, ref.parent, ifaceAccessible+".GetChildAtIndex", &at, int32(ref.index)) != nil || at.null() {
+	if ref.parent.null() || b.do(ctx, ref.parent, ifaceAccessible+".GetChildAtIndex", &at, int32(ref.index)) != nil || at.null() || at.Name != ref.at.Name {
 		return at, false
 	}
 	w := &walker{bus: b}

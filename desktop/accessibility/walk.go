@@ -211,6 +211,25 @@ func (w *walker) describePart(ctx context.Context, nodes []*node) {
 		if n.count > mostChildren {
 			n.children = w.inView(ctx, n)
 		}
+		w.dropForeign(ctx, n)
+	}
+}
+
+// dropForeign drops the children of an element that belong to another program. It keeps the only
+// child of an element that this child calls its parent: so one program shows another one in its
+// window (Plug and Socket of AT-SPI). Else a program could list the elements of another one as its
+// own, and say where they are.
+func (w *walker) dropForeign(ctx context.Context, n *node) {
+	if len(n.children) == 1 && n.children[0].Name != n.at.Name && !n.children[0].null() {
+		var parent address
+		if w.bus.all(ctx, []*request{propertyOf(n.children[0], ifaceAccessible, "Parent", &parent)}) == nil && parent == n.at {
+			return
+		}
+	}
+	for i, at := range n.children {
+		if at.Name != n.at.Name {
+			n.children[i] = address{} // the others keep their index
+		}
 	}
 }
 
