@@ -20,6 +20,15 @@ func (c Config) fleetConfig(onDelete func(id string), inUse func(id string) bool
 	}
 }
 
+// ownDirs returns the directories of the server's own files.
+func (s *Server) ownDirs() []string {
+	dirs := []string{s.fleet.StateDir().Path()}
+	if s.cfg.RecordingsDir != "" {
+		dirs = append(dirs, userhome.Expand(s.cfg.RecordingsDir))
+	}
+	return dirs
+}
+
 // processDir is where, in a state directory, it is recorded what to end should
 // the server be killed.
 func processDir(state string) string { return filepath.Join(state, "processes") }

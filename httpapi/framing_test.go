@@ -42,6 +42,7 @@ func TestAmbiguousFraming(t *testing.T) {
 		"no number":             head + "Content-Length: 0x0\r\n\r\n" + hidden,
 		"chunk extension":       head + "Transfer-Encoding: chunked\r\n\r\n0;\n\r\n\r\n" + hidden,
 		"folded coding":         head + "Content-Length: 200\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"chunked, of HTTP/1.0":  strings.Replace(head, "HTTP/1.1", "HTTP/1.0", 1) + "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
 		"chunked, gzip":         head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n" + hidden,
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

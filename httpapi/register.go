@@ -82,7 +82,7 @@ func (s *Server) register() {
 	sessions.Register(s.rest, sessionsConfig)
 	opencomputer.Register(s.rest, opencomputer.Config{Host: s.agents, Files: s.files, Processes: s.processes.Manager, Problem: machineProblem})
 	opencode.Register(s.rest, s.openCodeConfig())
-	s.reach = files.NewReach(s.files, s.fleet.StateDir().Path)
+	s.reach = files.NewReach(s.files, s.ownDirs)
 	tokens.Register(s.rest, tokens.Config{Store: s.tokens, CheckRoot: s.reach.CheckRoot, DesktopUser: s.cfg.users.desktop.Name, AgentUser: s.cfg.users.agent.Name, DesktopMenu: s.cfg.DesktopMenu})
 	secrets.Register(s.rest, s.cfg.NamedSecrets)
 	configuration.Register(s.rest, s.folders, publish("config"))

@@ -119,7 +119,7 @@ func TestAnswersOfAnotherServer(t *testing.T) {
 		}
 		w.Header().Set("Set-Cookie", "deskhand=theirs")
 		w.Header().Set("Clear-Site-Data", "*")
-		w.Header().Set("X-Other", "kept")
+		w.Header().Set("X-Other", "kept"+r.Header.Get("X-Mine"))
 		if r.Method == http.MethodGet {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "websocket")
@@ -130,7 +130,8 @@ func TestAnswersOfAnotherServer(t *testing.T) {
 	here := serve(t, Config{Token: "the-token-of-all", EventLog: eventlog.Config{DSN: dsn}, AgentHost: agents.Config{Address: odd.URL}})
 	proxy := serveShared(t, dsn, Config{ProxySessions: true})
 	here.send(t, "/v1/acp/one?agent=mock", acpEcho).want(t, 200)
-	a := proxy.send(t, "/v1/acp/one", acpEcho).want(t, 200)
+	// X-Mine is for the proxy alone.
+	a := proxy.do(t, call{path: "/v1/acp/one", body: acpEcho, header: map[string]string{"Connection": "keep-alive, x-mine", "X-Mine": "1"}}).want(t, 200)
 	if h := a.Header; h.Get("Set-Cookie") != "" || h.Get("Clear-Site-Data") != "" || h.Get("X-Other") != "kept" {
 		t.Errorf("headers of the answer: %v", h)
 	}

@@ -13,7 +13,7 @@ import (
 // also after a restart and after a root was exchanged for a link.
 func TestTokenRoots(t *testing.T) {
 	t.Parallel()
-	state, top := t.TempDir(), t.TempDir()
+	state, recordings, top := t.TempDir(), t.TempDir(), t.TempDir()
 	root, outside := filepath.Join(top, "root"), filepath.Join(top, "outside")
 	for _, dir := range []string{root, outside} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -26,7 +26,7 @@ func TestTokenRoots(t *testing.T) {
 	if err := os.Symlink(root, filepath.Join(top, "link")); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, Config{StateDir: state})
+	s := serve(t, Config{StateDir: state, RecordingsDir: recordings})
 	body := func(scope string, roots ...string) string {
 		text, err := json.Marshal(map[string]any{"scope": scope, "roots": roots})
 		if err != nil {
@@ -44,6 +44,7 @@ func TestTokenRoots(t *testing.T) {
 		body("supervise", filepath.Join(top, "link")):           "symbolic link",
 		body("supervise", state):                                "overlaps",
 		body("supervise", filepath.Dir(state)):                  "overlaps",
+		body("supervise", recordings):                           "overlaps",
 		body("supervise", root, filepath.Join(state, "tokens")): "t", // it need not exist
 	} {
 		p := s.post(t, "/v1/tokens", request).problem(t, 400, "invalid_request")

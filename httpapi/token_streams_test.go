@@ -68,7 +68,7 @@ func TestStreamsEndWithToken(t *testing.T) {
 				if took := time.Since(begun) - ttl; took > time.Second {
 					t.Errorf("%s ended %v after its token", path, took)
 				} else if took < 0 {
-					t.Errorf("%s ended %v before its token", path, -took)
+					t.Errorf("%s ended %v before its token; the process: %s", path, -took, s.get(t, terminal).body)
 				}
 			}
 		})

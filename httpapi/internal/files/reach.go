@@ -18,17 +18,17 @@ import (
 // Its methods may be called from any goroutine.
 type Reach struct {
 	all *filesystem.FS
-	own func() string // the directory of the server's own files
+	own func() []string // the directories of the server's own files
 
 	mu     sync.Mutex // guards what follows
 	opened map[*grants.Grant]*filesystem.FS
 	closed bool
 }
 
-// NewReach returns a Reach of all files. stateDir returns the directory of the server's own
+// NewReach returns a Reach of all files. own returns the directories of the server's own
 // files, which no token reaches by its roots.
-func NewReach(all *filesystem.FS, stateDir func() string) *Reach {
-	return &Reach{all: all, own: stateDir, opened: map[*grants.Grant]*filesystem.FS{}}
+func NewReach(all *filesystem.FS, own func() []string) *Reach {
+	return &Reach{all: all, own: own, opened: map[*grants.Grant]*filesystem.FS{}}
 }
 
 // CheckRoot returns an error if a token must not get a directory as a root.
@@ -42,12 +42,13 @@ func (r *Reach) CheckRoot(dir string) error {
 	if _, err := r.all.Stat(dir); err != nil {
 		return err
 	}
-	own := r.own()
-	if real, err := filepath.EvalSymlinks(own); err == nil { // it need not exist yet
-		own = real
-	}
-	if within(own, dir) || within(dir, own) {
-		return fmt.Errorf("%s overlaps %s, which has the tokens and recordings of the server", dir, own)
+	for _, own := range r.own() {
+		if real, err := filepath.EvalSymlinks(own); err == nil { // it need not exist yet
+			own = real
+		}
+		if within(own, dir) || within(dir, own) {
+			return fmt.Errorf("%s overlaps %s, which has the tokens or recordings of the server", dir, own)
+		}
 	}
 	files, err := open([]string{dir})
 	if err != nil {

@@ -66,7 +66,7 @@ func (a forwarder) forward(r *Request) error {
 		return fmt.Errorf("address of another server: %w", err)
 	}
 	u := r.URL()
-	u.Scheme, u.Host = to.Scheme, to.Host
+	u.Scheme, u.Host, u.User = to.Scheme, to.Host, nil
 	ctx, cancel := context.WithCancel(context.Background())
 	waiting, stop := UntilGone(r.ctx, r.Fiber)
 	end := context.AfterFunc(waiting, cancel)
@@ -119,8 +119,12 @@ func (a forwarder) ask(ctx context.Context, r *Request, to string) (*http.Respon
 	if err != nil {
 		return nil, err
 	}
+	left := slices.Clone(askedHeaders)
+	for name := range strings.SplitSeq(r.Fiber.Get(fiber.HeaderConnection), ",") {
+		left = append(left, http.CanonicalHeaderKey(strings.TrimSpace(name))) // for this connection (RFC 9110, section 7.6.1)
+	}
 	r.EachHeader(func(name, value string) {
-		if name = http.CanonicalHeaderKey(name); !slices.Contains(askedHeaders, name) && !strings.HasPrefix(name, "Sec-Fetch-") {
+		if name = http.CanonicalHeaderKey(name); !slices.Contains(left, name) && !strings.HasPrefix(name, "Sec-Fetch-") {
 			out.Header.Add(name, value)
 		}
 	})
