@@ -31,7 +31,7 @@ func (t *tab) dialogOpening(params json.RawMessage) {
 
 func (t *tab) dialogEvent(state string) desktop.BrowserEvent {
 	return desktop.BrowserEvent{
-		Kind: desktop.BrowserDialog, Tab: t.id, URL: t.info.URL,
+		Kind: desktop.BrowserDialog, Tab: t.id, URL: t.info.shownURL,
 		Dialog: t.dialog.Type, Message: t.dialog.Message, State: state,
 	}
 }
@@ -107,6 +107,8 @@ type Download struct {
 	Path     string `json:"path,omitempty"` // once it is completed
 	Received int64  `json:"received"`
 	Size     int64  `json:"size,omitempty"` // 0: unknown
+
+	shownURL string // for events; see withoutSecrets
 }
 
 // maxDownloads is how many downloads are kept.
@@ -120,9 +122,12 @@ func (b *tabs) downloadWillBegin(params json.RawMessage) {
 	if len(b.downloads) >= maxDownloads {
 		b.downloads = b.downloads[1:]
 	}
-	d := &Download{ID: v.GUID, URL: limited(v.URL), Name: limited(filepath.Base(v.SuggestedFilename)), State: "started"}
+	d := &Download{
+		ID: v.GUID, URL: limited(v.URL), Name: limited(filepath.Base(v.SuggestedFilename)), State: "started",
+		shownURL: limited(withoutSecrets(v.URL, true)),
+	}
 	b.downloads = append(b.downloads, d)
-	b.emit(desktop.BrowserEvent{Kind: desktop.BrowserDownload, URL: d.URL, Title: d.Name, State: d.State})
+	b.emit(desktop.BrowserEvent{Kind: desktop.BrowserDownload, URL: d.shownURL, Title: d.Name, State: d.State})
 }
 
 func (b *tabs) downloadProgress(params json.RawMessage) {
@@ -142,7 +147,7 @@ func (b *tabs) downloadProgress(params json.RawMessage) {
 			continue
 		}
 		d.State, d.Path = v.State, v.FilePath
-		b.emit(desktop.BrowserEvent{Kind: desktop.BrowserDownload, URL: d.URL, Title: d.Name, State: d.State, Path: d.Path, Size: d.Received})
+		b.emit(desktop.BrowserEvent{Kind: desktop.BrowserDownload, URL: d.shownURL, Title: d.Name, State: d.State, Path: d.Path, Size: d.Received})
 	}
 }
 

@@ -62,10 +62,13 @@ type targetInfo struct {
 	URL              string `json:"url"`
 	Attached         bool   `json:"attached"`
 	BrowserContextID string `json:"browserContextId,omitempty"`
+
+	shownURL string // for events; see withoutSecrets
 }
 
 // limited returns i with at most maxText characters of its texts.
 func (i targetInfo) limited() targetInfo {
+	i.shownURL = limited(withoutSecrets(i.URL, false))
 	i.URL, i.Title = limited(i.URL), limited(i.Title)
 	return i
 }

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -294,8 +291,9 @@ func (t *tab) frameNavigated(params json.RawMessage) {
 			t.lifecycle[name] = true
 		}
 	}
-	t.dialog, t.info.URL = nil, limited(v.Frame.URL)
-	t.b.emit(desktop.BrowserEvent{Kind: desktop.BrowserNavigated, Tab: t.id, URL: t.info.URL})
+	t.dialog, t.info.URL = nil, v.Frame.URL
+	t.info = t.info.limited()
+	t.b.emit(desktop.BrowserEvent{Kind: desktop.BrowserNavigated, Tab: t.id, URL: t.info.shownURL})
 }
 
 func (t *tab) lifecycleEvent(params json.RawMessage) {
@@ -310,58 +308,21 @@ func (t *tab) lifecycleEvent(params json.RawMessage) {
 	t.lifecycle[v.Name] = true
 }
 
-// emit emits an event, at most eventRate a second. The caller has mu. The event's URL has no
-// user name and password, which the browser's address bar does not show either. Nor has it the
-// query of a download, which often has a signature.
+// emit emits an event, at most eventRate a second. The caller has mu, and has applied withoutSecrets
+// to the event's URL.
 func (b *tabs) emit(e desktop.BrowserEvent) {
 	now := time.Now()
 	if now.Sub(b.second) >= time.Second {
 		b.second, b.emitted = now, 0
 	}
 	if b.emitted++; b.emitted <= eventRate {
-		e.URL = withoutSecrets(e.URL, e.Kind == desktop.BrowserDownload)
 		b.ext.Emit(desktop.Event{Type: desktop.EventBrowser, Browser: &e})
 	}
-}
-
-// withoutSecrets returns a URL without user name and password and, if asked, without query and
-// fragment.
-func withoutSecrets(text string, query bool) string {
-	u, err := url.Parse(text)
-	if err != nil || u.Opaque != "" {
-		if i := strings.IndexAny(text, "@?"); err != nil && i >= 0 { // a URL that was cut, or that only browsers accept
-			return text[:strings.Index(text, ":")+1] + "…"
-		}
-		return text
-	}
-	if u.User == nil && (!query || u.RawQuery == "" && u.Fragment == "") {
-		return text
-	}
-	u.User = nil
-	if query {
-		u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
-	}
-	return u.String()
 }
 
 // eventRate is how many events a second reach the desktop's: a page can navigate and open
 // dialogs without end.
 const eventRate = 20
-
-// limited returns at most maxText characters of a page's text.
-func limited(s string) string {
-	if len(s) <= maxText {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	s = strings.ToValidUTF8(s[:min(len(s), utf8.UTFMax*maxText)], "\uFFFD")
-	n := 0
-	for i := range s {
-		if n++; n > maxText {
-			return s[:i] + "…"
-		}
-	}
-	return strings.Clone(s) // without the rest of the text
-}
 
 // find returns the tab with an id, or nil. The caller has mu.
 func (b *tabs) find(id string) *tab {

@@ -1,0 +1,53 @@
+package browser
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	// outerSchemes matches the schemes before a URL in a URL.
+	outerSchemes = regexp.MustCompile(`^(?i:view-source:|blob:|filesystem:)*`)
+	scheme       = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
+)
+
+// withoutSecrets returns a URL without user name and password, which the browser's address bar does
+// not show either. If download is true, it also removes query and fragment, which often have a
+// signature. It returns only the scheme of a URL in which it does not know where the password is. text
+// must be whole: limit the result.
+func withoutSecrets(text string, download bool) string {
+	outer := outerSchemes.FindString(text)
+	inner := text[len(outer):]
+	u, err := url.Parse(inner)
+	// The browser accepts http:user:password@host, with any number of slashes.
+	unclear := err == nil && u.Host == "" && u.Scheme != "data" && u.Scheme != "file" && strings.Contains(inner, "@")
+	if err != nil || unclear {
+		return outer + scheme.FindString(inner) + "…"
+	}
+	secret := download && (u.RawQuery != "" || u.Fragment != "") && u.Opaque == ""
+	if u.User == nil && !secret {
+		return text
+	}
+	u.User = nil
+	if secret {
+		u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
+	}
+	return outer + u.String()
+}
+
+// limited returns at most maxText characters of a page's text.
+func limited(s string) string {
+	if len(s) <= maxText {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	s = strings.ToValidUTF8(s[:min(len(s), utf8.UTFMax*maxText)], "\uFFFD")
+	n := 0
+	for i := range s {
+		if n++; n > maxText {
+			return s[:i] + "…"
+		}
+	}
+	return strings.Clone(s) // without the rest of the text
+}
