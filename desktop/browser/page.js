@@ -6,6 +6,13 @@
   const nonce = crypto.getRandomValues(new Uint32Array(2)).join("-");
   let last = 0;
 
+  // The controls of a form, and the names in a document, hide members of the same name. So members
+  // are taken from the prototype.
+  const read = (o, name) => Reflect.get(Object.getPrototypeOf(o), name, o);
+  const call = (o, name, ...args) => Reflect.apply(read(o, name), o, args);
+  const tag = (e) => read(e, "tagName");
+  const attribute = (e, name) => call(e, "getAttribute", name);
+
   const numberOf = (e) => {
     let n = numbers.get(e);
     if (!n) {
@@ -18,7 +25,7 @@
 
   const get = (n) => {
     const e = byNumber.get(n)?.deref();
-    return e?.isConnected ? e : null;
+    return e && read(e, "isConnected") ? e : null;
   };
 
   const inputRoles = {
@@ -26,6 +33,7 @@
     range: "slider", number: "spinbutton", search: "searchbox", hidden: "",
   };
   const tagRoles = {
+    __proto__: null, // a tag may have any name
     BUTTON: "button", SUMMARY: "button", TEXTAREA: "textbox", OPTION: "option", H1: "heading", H2: "heading", H3: "heading",
     H4: "heading", H5: "heading", H6: "heading", NAV: "navigation", MAIN: "main", DIALOG: "dialog", FORM: "form", TABLE: "table",
     TR: "row", TD: "cell", TH: "columnheader", UL: "list", OL: "list", LI: "listitem", PROGRESS: "progressbar", METER: "meter",
@@ -38,18 +46,20 @@
   const containers = new Set(["navigation", "main", "dialog", "alertdialog", "form", "table", "list", "group", "article", "complementary",
     "menu", "menubar", "tablist", "toolbar", "tree", "grid", "radiogroup", "listbox", "region", "banner", "contentinfo", "search", "row", "listitem"]);
 
+  const editable = (e) => e !== null && read(e, "isContentEditable") === true;
+
   const roleOf = (e) => {
-    const given = (e.getAttribute("role") ?? "").trim().split(/\s+/)[0];
+    const given = (attribute(e, "role") ?? "").trim().split(/\s+/)[0];
     if (given) return given === "none" || given === "presentation" ? "" : given.slice(0, 40).toLowerCase(); // ARIA's names are shorter
-    switch (e.tagName) {
+    switch (tag(e)) {
       case "A": case "AREA": return e.hasAttribute("href") ? "link" : "";
       case "INPUT": return e.hasAttribute("list") ? "combobox" : inputRoles[e.type] ?? "textbox";
       case "SELECT": return e.multiple || e.size > 1 ? "listbox" : "combobox";
       case "IMG": return e.getAttribute("alt") === "" ? "" : "img";
       case "svg": return e.hasAttribute("aria-label") ? "img" : "";
     }
-    if (e.isContentEditable && !e.parentElement?.isContentEditable) return "textbox";
-    return tagRoles[e.tagName] ?? "";
+    if (editable(e) && !editable(read(e, "parentElement"))) return "textbox";
+    return tagRoles[tag(e)] ?? "";
   };
 
   const squeeze = (s, most) => {
@@ -63,11 +73,13 @@
     const stack = [e];
     for (let visited = 0; stack.length && text.length < 2 * most && visited < 500; visited++) {
       const n = stack.pop();
-      if (n.nodeType === 3) text += n.data.slice(0, 2 * most);
-      else if (n.nodeType === 1 && !["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"].includes(n.tagName) && n.getAttribute("aria-hidden") !== "true") {
-        if (n !== e) text += n.getAttribute("aria-label") ?? (n.tagName === "IMG" ? n.alt : "") ?? "";
-        if (n !== e && n.tagName !== "SPAN" && n.tagName !== "B" && n.tagName !== "I") text += " ";
-        for (let c = (n.shadowRoot ?? n).lastChild, i = 0; c && i < 500; c = c.previousSibling, i++) stack.push(c);
+      const type = read(n, "nodeType");
+      if (type === 3) text += n.data.slice(0, 2 * most);
+      else if (type === 1 && !["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"].includes(tag(n)) && attribute(n, "aria-hidden") !== "true") {
+        if (n !== e) text += attribute(n, "aria-label") ?? (tag(n) === "IMG" ? n.alt : "") ?? "";
+        if (n !== e && !["SPAN", "B", "I"].includes(tag(n))) text += " ";
+        let c = read(read(n, "shadowRoot") ?? n, "lastChild");
+        for (let i = 0; c && i < 500; c = read(c, "previousSibling"), i++) stack.push(c);
       }
     }
     return squeeze(text, most);
@@ -75,70 +87,72 @@
 
   const nameOf = (e, role) => {
     const most = 100;
-    const by = e.getAttribute("aria-labelledby");
+    const by = attribute(e, "aria-labelledby");
     if (by) {
-      const text = by.split(/\s+/).map((id) => e.getRootNode().getElementById?.(id)).filter(Boolean).map((x) => content(x, most)).join(" ");
+      const root = call(e, "getRootNode");
+      const text = by.split(/\s+/).map((id) => call(root, "getElementById", id)).filter(Boolean).map((x) => content(x, most)).join(" ");
       if (text) return squeeze(text, most);
     }
-    const label = e.getAttribute("aria-label");
+    const label = attribute(e, "aria-label");
     if (label?.trim()) return squeeze(label, most);
-    if (e.tagName === "INPUT" && ["button", "submit", "reset"].includes(e.type)) return squeeze(e.value || { submit: "Submit", reset: "Reset" }[e.type] || "", most);
-    if (e.labels?.length) {
-      const text = [...e.labels].map((l) => content(l, most)).join(" ");
+    if (tag(e) === "INPUT" && ["button", "submit", "reset"].includes(e.type)) return squeeze(e.value || { submit: "Submit", reset: "Reset" }[e.type] || "", most);
+    const labels = read(e, "labels");
+    if (labels?.length) {
+      const text = [...labels].map((l) => content(l, most)).join(" ");
       if (text) return squeeze(text, most);
     }
-    for (const a of ["alt", "placeholder"]) if (e.getAttribute(a)?.trim()) return squeeze(e.getAttribute(a), most);
+    for (const a of ["alt", "placeholder"]) if (attribute(e, a)?.trim()) return squeeze(attribute(e, a), most);
     if (named.has(role)) {
       const text = content(e, most);
       if (text) return text;
     }
-    if (e.tagName === "FIELDSET") {
+    if (tag(e) === "FIELDSET") {
       const legend = e.querySelector(":scope > legend");
       if (legend) return content(legend, most);
     }
-    return squeeze(e.getAttribute("title") ?? (e.tagName === "IFRAME" ? e.name || e.src : "") ?? "", most);
+    return squeeze(attribute(e, "title") ?? (tag(e) === "IFRAME" ? e.name || e.src : "") ?? "", most);
   };
 
-  const secret = (e) => e.tagName === "INPUT" && e.type === "password";
+  const secret = (e) => tag(e) === "INPUT" && e.type === "password";
 
   const valueOf = (e, role) => {
     if (secret(e)) return e.value ? "•••" : "";
-    if (e.tagName === "SELECT") return squeeze([...e.selectedOptions].slice(0, 10).map((o) => o.label).join(", "), 100);
-    if (e.tagName === "INPUT" && e.type === "file") return squeeze([...e.files].slice(0, 10).map((f) => f.name).join(", "), 100);
+    if (tag(e) === "SELECT") return squeeze([...e.selectedOptions].slice(0, 10).map((o) => o.label).join(", "), 100);
+    if (tag(e) === "INPUT" && e.type === "file") return squeeze([...e.files].slice(0, 10).map((f) => f.name).join(", "), 100);
     if (["textbox", "searchbox", "spinbutton", "slider", "combobox"].includes(role)) {
-      return squeeze(String(e.value ?? (e.isContentEditable ? content(e, 100) : e.getAttribute("aria-valuetext") ?? "")), 100);
+      return squeeze(String(read(e, "value") ?? (editable(e) ? content(e, 100) : attribute(e, "aria-valuetext") ?? "")), 100);
     }
     return "";
   };
 
   const statesOf = (e) => {
     const s = [];
-    const on = (name) => e.getAttribute(name) === "true";
-    if (e.getRootNode().activeElement === e && document.hasFocus()) s.push("focused");
-    if (e.disabled || on("aria-disabled")) s.push("disabled");
-    if (e.checked || on("aria-checked")) s.push("checked");
-    if (e.selected && e.tagName === "OPTION" || on("aria-selected")) s.push("selected");
+    const on = (name) => attribute(e, name) === "true";
+    if (read(call(e, "getRootNode"), "activeElement") === e && call(document, "hasFocus")) s.push("focused");
+    if (read(e, "disabled") || on("aria-disabled")) s.push("disabled");
+    if (read(e, "checked") || on("aria-checked")) s.push("checked");
+    if (tag(e) === "OPTION" && e.selected || on("aria-selected")) s.push("selected");
     if (on("aria-pressed")) s.push("pressed");
-    const expanded = e.getAttribute("aria-expanded");
+    const expanded = attribute(e, "aria-expanded");
     if (expanded) s.push(expanded === "true" ? "expanded" : "collapsed");
-    if (e.required || on("aria-required")) s.push("required");
-    if (e.readOnly || on("aria-readonly")) s.push("readonly");
+    if (read(e, "required") || on("aria-required")) s.push("required");
+    if (read(e, "readOnly") || on("aria-readonly")) s.push("readonly");
     return s;
   };
 
   const boxOf = (e) => {
-    const r = e.getBoundingClientRect();
+    const r = call(e, "getBoundingClientRect");
     return [r.x, r.y, r.width, r.height];
   };
 
   const shown = ([x, y, w, h]) => w > 0 && h > 0 && x < innerWidth && y < innerHeight && x + w > 0 && y + h > 0;
 
   const children = (e) => {
-    if (e.tagName === "SLOT") {
+    if (tag(e) === "SLOT") {
       const assigned = e.assignedNodes();
       if (assigned.length) return assigned;
     }
-    return (e.shadowRoot ?? e).childNodes;
+    return read(read(e, "shadowRoot") ?? e, "childNodes");
   };
 
   const describe = (e, role, depth) => ({
@@ -147,12 +161,14 @@
 
   const inline = new Set(["B", "I", "EM", "STRONG", "SPAN", "CODE", "SMALL", "MARK", "SUB", "SUP", "U", "ABBR", "TIME", "FONT", "BR", "S", "Q", "CITE", "KBD", "VAR"]);
 
-  // outline lists what a person sees: controls with numbers, headings, pictures and texts.
+  // outline lists what a person sees: controls with numbers, headings, pictures and texts. It does
+  // not recurse, because pages may be as deep as they like.
   const outline = ({ all, limit, ms, find }) => {
     const end = performance.now() + ms;
     const nodes = [];
     let visited = 0;
     let truncated = false;
+    let failed = false; // an element could not be read
     const full = () => {
       if (nodes.length >= limit || (visited & 63) === 0 && performance.now() > end) truncated = true;
       return truncated;
@@ -161,64 +177,74 @@
       if (full()) return;
       if (!find || (!find.role || node.role === find.role) && (!find.name || node.name === find.name)) nodes.push(node);
     };
-    const walk = (parent, depth) => {
-      let text = "";
-      let first = null;
-      const flush = () => {
-        const s = squeeze(text, 300);
-        text = "";
-        if (!s || find) return;
-        const range = document.createRange();
-        range.selectNode(first);
-        const r = range.getBoundingClientRect();
-        const box = [r.x, r.y, r.width, r.height];
-        if (all || shown(box)) add({ n: 0, role: "text", name: s, value: "", states: [], box, depth });
-      };
-      for (const c of children(parent)) {
-        visited++;
-        if (full()) return;
-        if (c.nodeType === 3) {
-          if (!text) first = c;
-          if (text.length < 1000) text += c.data.slice(0, 1000);
-          continue;
-        }
-        if (c.nodeType !== 1 || ["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD"].includes(c.tagName)) continue;
-        const role = roleOf(c);
-        if (!role && inline.has(c.tagName) && !c.firstElementChild && !c.shadowRoot && !c.onclick && !c.hasAttribute("tabindex")) {
-          if (!text) first = c;
-          if (text.length < 1000) text += c.tagName === "BR" ? " " : c.textContent.slice(0, 1000);
-          continue;
-        }
-        flush();
-        if (c.getAttribute("aria-hidden") === "true" && !c.contains(document.activeElement)) continue;
-        if (!c.checkVisibility({ visibilityProperty: true, opacityProperty: false })) {
-          // Its descendants may be visible.
-          if (getComputedStyle(c).display !== "none") walk(c, depth);
-          continue;
-        }
-        const acts = controls.has(role) || c.hasAttribute("onclick") || c.tabIndex >= 0 && c.hasAttribute("tabindex");
-        const keep = acts || role === "heading" || role === "img" || role === "canvas" || role === "progressbar" || role === "meter" || role === "alert" || role === "status";
-        const holds = containers.has(role) && (role !== "row" && role !== "listitem" && role !== "list" && role !== "table" && role !== "group" && role !== "form" || c.hasAttribute("aria-label"));
-        let inside = depth;
-        if (keep || holds) {
-          const node = describe(c, role, depth);
-          if (keep && role !== "option" || role === "option" && c.parentElement?.tagName !== "SELECT" || holds) {
-            if (all || shown(node.box) || holds && c.childElementCount) {
-              if (keep || node.name || role === "dialog" || role === "main" || role === "navigation") {
-                add(node);
-                inside++;
-              }
+    // A level is the nodes in an element. Its text is not listed yet.
+    const levelOf = (e, depth) => ({ nodes: children(e)[Symbol.iterator](), depth, text: "", first: null });
+    const append = (level, node, text) => {
+      if (!level.text) level.first = node;
+      if (level.text.length < 1000) level.text += text.slice(0, 1000);
+    };
+    const flush = (level) => {
+      const s = squeeze(level.text, 300);
+      level.text = "";
+      if (!s || find) return;
+      const range = call(document, "createRange");
+      range.selectNode(level.first);
+      const box = boxOf(range);
+      if (all || shown(box)) add({ n: 0, role: "text", name: s, value: "", states: [], box, depth: level.depth });
+    };
+    const levels = [levelOf(document, 0)];
+    // visit lists a node, and appends the level in it if that is to be listed.
+    const visit = (c, level) => {
+      const { depth } = level;
+      const type = read(c, "nodeType");
+      if (type === 3) return append(level, c, c.data);
+      if (type !== 1 || ["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD"].includes(tag(c))) return;
+      const role = roleOf(c);
+      const has = (name) => call(c, "hasAttribute", name);
+      const leaf = !read(c, "firstElementChild");
+      if (!role && inline.has(tag(c)) && leaf && !c.shadowRoot && !c.onclick && !has("tabindex")) {
+        return append(level, c, tag(c) === "BR" ? " " : c.textContent);
+      }
+      flush(level);
+      if (attribute(c, "aria-hidden") === "true" && !call(c, "contains", read(document, "activeElement"))) return;
+      if (!call(c, "checkVisibility", { visibilityProperty: true, opacityProperty: false })) {
+        // Its descendants may be visible.
+        if (getComputedStyle(c).display !== "none") levels.push(levelOf(c, depth));
+        return;
+      }
+      const acts = controls.has(role) || has("onclick") || has("tabindex") && read(c, "tabIndex") >= 0;
+      const keep = acts || role === "heading" || role === "img" || role === "canvas" || role === "progressbar" || role === "meter" || role === "alert" || role === "status";
+      const holds = containers.has(role) && (role !== "row" && role !== "listitem" && role !== "list" && role !== "table" && role !== "group" && role !== "form" || has("aria-label"));
+      let inside = depth;
+      if (keep || holds) {
+        const node = describe(c, role, depth);
+        if (keep && role !== "option" || role === "option" && !call(c, "matches", "select > *") || holds) {
+          if (all || shown(node.box) || holds && !leaf) {
+            if (keep || node.name || role === "dialog" || role === "main" || role === "navigation") {
+              add(node);
+              inside++;
             }
           }
-          if (c.tagName === "SELECT" || c.tagName === "TEXTAREA" || c.tagName === "INPUT" || c.tagName === "IFRAME" || named.has(role) && !c.firstElementChild) continue;
-          if (named.has(role) && role !== "cell" && role !== "gridcell" && !c.querySelector("a,button,input,select,textarea,[role],[tabindex]") && !c.shadowRoot) continue;
         }
-        walk(c, inside);
+        if (["SELECT", "TEXTAREA", "INPUT", "IFRAME"].includes(tag(c)) || named.has(role) && leaf) return;
+        if (named.has(role) && role !== "cell" && role !== "gridcell" && !read(c, "shadowRoot")
+          && !call(c, "querySelector", "a,button,input,select,textarea,[role],[tabindex]")) return;
       }
-      flush();
+      levels.push(levelOf(c, inside));
     };
-    if (document.documentElement) walk(document, 0);
-    return { nonce, nodes, truncated, visited, origin: origin() };
+    while (levels.length && !truncated) {
+      const level = levels.at(-1);
+      const { value: node, done } = level.nodes.next();
+      if (done) levels.pop();
+      else visited++;
+      try {
+        if (done) flush(level);
+        else if (!full()) visit(node, level);
+      } catch {
+        failed = true;
+      }
+    }
+    return { nonce, nodes, truncated: truncated || failed, visited, origin: origin() };
   };
 
   // origin is where the page is on the screen, as far as a page knows it.
@@ -227,14 +253,14 @@
     return {
       x: screenX + (outerWidth - innerWidth * zoom) / 2, y: screenY + outerHeight - innerHeight * zoom, zoom,
       key: [screenX, screenY, outerWidth, outerHeight, innerWidth, innerHeight, zoom].join(),
-      visible: document.visibilityState === "visible",
+      visible: read(document, "visibilityState") === "visible",
     };
   };
 
   const query = (selector) => {
     let e;
     try {
-      e = document.querySelector(selector);
+      e = call(document, "querySelector", selector);
     } catch {
       return { error: "selector" };
     }
@@ -247,18 +273,18 @@
   });
 
   const covering = (e, x, y) => {
-    let top = document.elementFromPoint(x, y);
-    while (top?.shadowRoot) {
-      const inner = top.shadowRoot.elementFromPoint(x, y);
-      if (!inner || inner === top) break;
+    let top = null;
+    let inner = call(document, "elementFromPoint", x, y);
+    while (inner && inner !== top) {
       top = inner;
+      inner = read(top, "shadowRoot")?.elementFromPoint(x, y);
     }
     if (!top) return "nothing";
-    for (let up = top; up; up = up.assignedSlot ?? up.parentNode ?? up.host) if (up === e) return "";
-    if (e.contains(top) || top.contains(e) && getComputedStyle(e).pointerEvents === "none") return "";
-    for (const l of e.labels ?? []) if (l.contains(top)) return "";
+    for (let up = top; up; up = read(up, "assignedSlot") ?? read(up, "parentNode") ?? read(up, "host")) if (up === e) return "";
+    if (call(e, "contains", top) || call(top, "contains", e) && getComputedStyle(e).pointerEvents === "none") return "";
+    for (const l of read(e, "labels") ?? []) if (l.contains(top)) return "";
     const role = roleOf(top);
-    return `${role || squeeze(top.tagName.toLowerCase(), 40)} ${JSON.stringify(nameOf(top, role) || content(top, 40))}`;
+    return `${role || squeeze(tag(top).toLowerCase(), 40)} ${JSON.stringify(nameOf(top, role) || content(top, 40))}`;
   };
 
   // aim scrolls an element into view, waits until it rests, is enabled and uncovered, and returns
@@ -272,12 +298,12 @@
       const box = boxOf(e);
       const [x, y, w, h] = box;
       const cx = x + w / 2, cy = y + h / 2;
-      if (w <= 0 || h <= 0 || !e.checkVisibility({ visibilityProperty: true })) why = "hidden";
+      if (w <= 0 || h <= 0 || !call(e, "checkVisibility", { visibilityProperty: true })) why = "hidden";
       else if (cx < 0 || cy < 0 || cx >= innerWidth || cy >= innerHeight) {
-        e.scrollIntoView({ block: "center", inline: "center", behavior: "instant" });
+        call(e, "scrollIntoView", { block: "center", inline: "center", behavior: "instant" });
         why = "outside";
       } else if (box.join() !== before) why = "moving";
-      else if (e.disabled || e.getAttribute("aria-disabled") === "true") why = "disabled";
+      else if (read(e, "disabled") || attribute(e, "aria-disabled") === "true") why = "disabled";
       else {
         why = covering(e, cx, cy);
         if (!why) return { x: cx, y: cy, origin: origin() };
@@ -303,8 +329,8 @@
   const focus = (n) => {
     const e = get(n);
     if (!e) return { error: "stale" };
-    e.scrollIntoView({ block: "nearest", behavior: "instant" });
-    e.focus();
+    call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
+    call(e, "focus");
     return {};
   };
 
@@ -317,22 +343,22 @@
   const fill = (n, text) => {
     const e = get(n);
     if (!e) return { error: "stale" };
-    if (e.disabled) return { error: "disabled" };
-    if (e.readOnly) return { error: "read-only" };
-    e.scrollIntoView({ block: "nearest", behavior: "instant" });
-    e.focus();
-    if (e.tagName === "INPUT" && ["color", "date", "time", "datetime-local", "month", "range", "week"].includes(e.type)) {
+    if (read(e, "disabled")) return { error: "disabled" };
+    if (read(e, "readOnly")) return { error: "read-only" };
+    call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
+    call(e, "focus");
+    if (tag(e) === "INPUT" && ["color", "date", "time", "datetime-local", "month", "range", "week"].includes(e.type)) {
       e.value = text;
       if (e.value !== text) return { error: `not a value for type ${e.type}` };
       changed(e);
       return { done: true };
     }
-    if (e.tagName === "INPUT" && ["checkbox", "radio", "file", "button", "submit", "reset", "image", "hidden"].includes(e.type)) return { error: "not a text field" };
-    if (e.tagName === "INPUT" || e.tagName === "TEXTAREA") e.select();
-    else if (e.isContentEditable) getSelection().selectAllChildren(e);
+    if (tag(e) === "INPUT" && ["checkbox", "radio", "file", "button", "submit", "reset", "image", "hidden"].includes(e.type)) return { error: "not a text field" };
+    if (tag(e) === "INPUT" || tag(e) === "TEXTAREA") e.select();
+    else if (editable(e)) getSelection().selectAllChildren(e);
     else return { error: "not a text field" };
     if (text === "") {
-      document.execCommand("delete");
+      call(document, "execCommand", "delete");
       return { done: true };
     }
     return {};
@@ -341,7 +367,7 @@
   const select = (n, values) => {
     const e = get(n);
     if (!e) return { error: "stale" };
-    if (e.tagName !== "SELECT") return { error: "not a list to select from" };
+    if (tag(e) !== "SELECT") return { error: "not a list to select from" };
     if (e.disabled) return { error: "disabled" };
     const wanted = [];
     for (const v of values) {
@@ -356,8 +382,10 @@
     return { values: wanted.map((o) => o.value) };
   };
 
+  const innerText = () => read(document, "body")?.innerText ?? "";
+
   const text = (most) => {
-    const all = document.body?.innerText ?? "";
+    const all = innerText();
     return { text: all.slice(0, most), truncated: all.length > most };
   };
 
@@ -365,13 +393,13 @@
     if (selector) {
       let e;
       try {
-        e = document.querySelector(selector);
+        e = call(document, "querySelector", selector);
       } catch {
         return { error: "selector" };
       }
-      if (!e?.checkVisibility({ visibilityProperty: true })) return { found: false };
+      if (!e || !call(e, "checkVisibility", { visibilityProperty: true })) return { found: false };
     }
-    return { found: !words || (document.body?.innerText ?? "").includes(words) };
+    return { found: !words || innerText().includes(words) };
   };
 
   return { nonce, outline, query, aim, hover, hovered, focus, fill, select, text, has, get, origin, find: outline };

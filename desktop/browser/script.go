@@ -44,12 +44,14 @@ func (b *tabs) world(ctx context.Context, f frame) (contextID int, err error) {
 	return v.ExecutionContextID, err
 }
 
+// scriptCall returns the call of a function of page.js. An element can have the name of a variable
+// that is not set yet.
 func scriptCall(function string, args ...any) string {
 	texts := make([]string, len(args))
 	for i, arg := range args {
 		texts[i] = string(encode(arg))
 	}
-	return "(globalThis.deskhand ??= " + strings.TrimSpace(pageScript) + ")." + function + "(" + strings.Join(texts, ",") + ")"
+	return `(Object.hasOwn(globalThis, "deskhand") ? deskhand : globalThis.deskhand = ` + strings.TrimSpace(pageScript) + ")." + function + "(" + strings.Join(texts, ",") + ")"
 }
 
 // Ref is a reference to an element of a page, "@e12". It is valid while the element lives.
