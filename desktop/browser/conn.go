@@ -113,6 +113,14 @@ func (c *conn) forget(id int64) *pendingCall {
 // call sends a command and decodes its result into result, unless that is nil. The error is
 // a *Fault if the browser refuses the command.
 func (c *conn) call(ctx context.Context, session, method string, params, result any) error {
+	return c.callUntil(ctx, nil, session, method, params, result)
+}
+
+// errStopped is returned by callUntil.
+var errStopped = errors.New("stopped")
+
+// callUntil is like call, but returns errStopped once stop is closed.
+func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, method string, params, result any) error {
 	var raw []byte
 	if params != nil {
 		raw = encode(params)
@@ -147,6 +155,8 @@ func (c *conn) call(ctx context.Context, session, method string, params, result 
 			}
 		}
 		return nil
+	case <-stop:
+		return errStopped
 	case <-ctx.Done():
 		return fmt.Errorf("%s: %w", method, ctx.Err())
 	case <-c.done:

@@ -18,7 +18,7 @@ func (e *ScriptError) Error() string { return "the script has failed: " + e.Mess
 
 // evaluateIn evaluates an expression in a session and an execution context, where 0 is the
 // page's own. It decodes the value into result.
-func (b *process) evaluateIn(ctx context.Context, session string, contextID int, expression string, result any) error {
+func (b *tabs) evaluateIn(ctx context.Context, session string, contextID int, expression string, result any) error {
 	params := map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}
 	if contextID != 0 {
 		params["contextId"] = contextID
@@ -30,7 +30,7 @@ func (b *process) evaluateIn(ctx context.Context, session string, contextID int,
 		Result           remoteObject `json:"result"`
 		ExceptionDetails *exception   `json:"exceptionDetails"`
 	}
-	if err := b.call(ctx, session, "Runtime.evaluate", params, &v); err != nil {
+	if err := b.callPage(ctx, session, "Runtime.evaluate", params, &v); err != nil {
 		return err
 	}
 	if v.ExceptionDetails != nil {
@@ -72,4 +72,35 @@ func (b *tabs) awaitNoDialog(ctx context.Context, session string) error {
 		return &DialogError{*open}
 	}
 	return err
+}
+
+// callPage is call for a command that a page answers. It returns a *NotReadyError if the page has
+// crashed, or crashes: such a page does not answer.
+func (b *tabs) callPage(ctx context.Context, session, method string, params, result any) error {
+	b.mu.Lock()
+	t := b.followed[session]
+	if t == nil {
+		b.mu.Unlock()
+		return b.call(ctx, session, method, params, result)
+	}
+	crash, title := t.crash, t.info.Title
+	b.mu.Unlock()
+	err := b.conn.callUntil(ctx, crash, session, method, params, result)
+	if errors.Is(err, errStopped) {
+		return &NotReadyError{"the page " + title, "crashed; load another page"}
+	}
+	return err
+}
+
+// targetCrashed handles the crash of a page. Chromium crashes with pages of some thousand nested
+// elements.
+func (b *tabs) targetCrashed(params json.RawMessage) {
+	var v targetInfo
+	if json.Unmarshal(params, &v) != nil {
+		return
+	}
+	if t := b.find(v.TargetID); t != nil && !t.crashed {
+		t.crashed = true
+		close(t.crash)
+	}
 }

@@ -62,7 +62,7 @@ type Outline struct {
 	URL       string `json:"url"`
 	Title     string `json:"title"`
 	Nodes     []Node `json:"nodes"`
-	Truncated bool   `json:"truncated"` // the limit, or the time, was too small for the page
+	Truncated bool   `json:"truncated"` // the limit, or the time, was too small for the page, or an element could not be read
 }
 
 // Text returns the outline as text, one node in each line.
@@ -80,7 +80,8 @@ func (o *Outline) Text() string {
 
 // Outline lists the elements and texts of a page, with references to the elements. It searches
 // for OutlineQuery.Timeout, and blocks for up to 10 s if the page does not answer. A page that is
-// too large for the limit or the time is no error: see Outline.Truncated.
+// too large for the limit or the time is no error: see Outline.Truncated. It returns a *NotReadyError
+// if the page has crashed.
 func (b *Browser) Outline(ctx context.Context, q OutlineQuery) (Outline, error) {
 	q.Limit, q.Timeout = cmp.Or(q.Limit, 300), cmp.Or(q.Timeout, 300)
 	switch {
@@ -144,6 +145,7 @@ func (b *elements) outline(ctx context.Context, tabID string, q outlineQuery) (o
 			if i == 0 {
 				return o, err
 			}
+			o.Truncated = o.Truncated || ctx.Err() != nil && q.Find == nil
 			continue // a frame that is loading
 		}
 		o.Truncated = o.Truncated || v.Truncated && q.Find == nil
@@ -211,7 +213,7 @@ func (b *elements) frames(ctx context.Context, t *tab, session string) []frame {
 		var v struct {
 			FrameTree frameTree `json:"frameTree"`
 		}
-		if b.call(ctx, f.session, "Page.getFrameTree", nil, &v) == nil {
+		if b.callPage(ctx, f.session, "Page.getFrameTree", nil, &v) == nil {
 			visit(v.FrameTree, f)
 		}
 	}
@@ -242,11 +244,11 @@ func (b *elements) frames(ctx context.Context, t *tab, session string) []frame {
 }
 
 // place finds where a frame is in its parent's page.
-func (b *process) place(ctx context.Context, parent frame, id string) (f frame, ok bool) {
+func (b *tabs) place(ctx context.Context, parent frame, id string) (f frame, ok bool) {
 	var owner struct {
 		BackendNodeID int `json:"backendNodeId"`
 	}
-	if b.call(ctx, parent.session, "DOM.getFrameOwner", map[string]any{"frameId": id}, &owner) != nil {
+	if b.callPage(ctx, parent.session, "DOM.getFrameOwner", map[string]any{"frameId": id}, &owner) != nil {
 		return f, false
 	}
 	var v struct {
@@ -254,7 +256,7 @@ func (b *process) place(ctx context.Context, parent frame, id string) (f frame, 
 			Content []float64 `json:"content"`
 		} `json:"model"`
 	}
-	if b.call(ctx, parent.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.BackendNodeID}, &v) != nil || len(v.Model.Content) < 2 {
+	if b.callPage(ctx, parent.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.BackendNodeID}, &v) != nil || len(v.Model.Content) < 2 {
 		return f, false
 	}
 	f = frame{id: id, session: parent.session, parent: parent.id, depth: parent.depth + 1, rootX: parent.rootX, rootY: parent.rootY}

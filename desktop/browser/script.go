@@ -40,7 +40,7 @@ func (b *tabs) world(ctx context.Context, f frame) (contextID int, err error) {
 	if err := b.awaitNoDialog(ctx, f.session); err != nil {
 		return 0, err
 	}
-	err = b.call(ctx, f.session, "Page.createIsolatedWorld", map[string]any{"frameId": f.id, "worldName": "deskhand"}, &v)
+	err = b.callPage(ctx, f.session, "Page.createIsolatedWorld", map[string]any{"frameId": f.id, "worldName": "deskhand"}, &v)
 	return v.ExecutionContextID, err
 }
 

@@ -47,6 +47,8 @@ type tab struct {
 	loader    string          // of the document
 	lifecycle map[string]bool // what the document has reached
 	dialog    *Dialog
+	crash     chan struct{} // closed when the page crashes
+	crashed   bool
 	empty     bool   // see setStorages
 	origin    origin // as the pointer has measured it
 	console   ring[ConsoleMessage]
@@ -74,6 +76,7 @@ var browserEvents = map[string]func(*tabs, json.RawMessage){
 	"Target.targetCreated":      (*tabs).targetChanged,
 	"Target.targetInfoChanged":  (*tabs).targetChanged,
 	"Target.targetDestroyed":    (*tabs).targetDestroyed,
+	"Target.targetCrashed":      (*tabs).targetCrashed,
 	"Target.attachedToTarget":   (*tabs).attachedToTarget,
 	"Target.detachedFromTarget": (*tabs).detachedFromTarget,
 	"Browser.downloadWillBegin": (*tabs).downloadWillBegin,
@@ -169,7 +172,8 @@ func (b *tabs) targetChanged(params json.RawMessage) {
 		t.info = v.TargetInfo
 	} else if len(b.all) < maxTabs {
 		b.all = append(b.all, &tab{
-			b: b, id: v.TargetInfo.TargetID, info: v.TargetInfo, frames: map[string]string{}, lifecycle: map[string]bool{}, requests: map[string]*NetworkRequest{},
+			b: b, id: v.TargetInfo.TargetID, info: v.TargetInfo, crash: make(chan struct{}),
+			frames: map[string]string{}, lifecycle: map[string]bool{}, requests: map[string]*NetworkRequest{},
 		})
 	}
 }
@@ -293,6 +297,9 @@ func (t *tab) frameNavigated(params json.RawMessage) {
 	}
 	t.dialog, t.info.URL = nil, v.Frame.URL
 	t.info = t.info.limited()
+	if t.crashed {
+		t.crash, t.crashed = make(chan struct{}), false
+	}
 	t.b.emit(desktop.BrowserEvent{Kind: desktop.BrowserNavigated, Tab: t.id, URL: t.info.shownURL})
 }
 
