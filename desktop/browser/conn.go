@@ -121,6 +121,9 @@ var errStopped = errors.New("stopped")
 
 // callUntil is like call, but returns errStopped once stop is closed.
 func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, method string, params, result any) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
 	var raw []byte
 	if params != nil {
 		raw = encode(params)

@@ -1,9 +1,11 @@
 package browser_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/browser"
@@ -47,4 +49,93 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.result(session, "Input.dispatchMouseEvent", move)
+}
+
+// TestRefusedCalls checks that a call which control refuses neither shows a tab nor moves the focus.
+func TestRefusedCalls(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	b := start(t, browser.Config{Desktop: d})
+	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorAgent, Name: "agent"})
+	navigate(t, b, "data:text/html,<title>Form</title><input id=password autofocus><input id=public><button>Send</button>")
+	tabs, err := b.Tabs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := tabs[0].ID
+	c := connect(t, b, first)
+	if err := b.Press(ctx, browser.Press{Element: css("#password"), Keys: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	send := el(refOf(t, b, "button", "Send"))
+	second, err := b.NewTab(ctx, "about:blank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jane := desktop.Actor{Kind: desktop.ActorViewer, ID: "1", Name: "Jane"}
+	if err := d.TakeControl(t.Context(), jane, true); err != nil {
+		t.Fatal(err)
+	}
+	public := browser.Element{Selector: "#public"}
+	for name, err := range map[string]error{
+		"press":         b.Press(ctx, browser.Press{Tab: first, Element: public, Keys: "a"}),
+		"press no more": b.Press(ctx, browser.Press{Tab: first, Keys: "a"}),
+		"fill":          b.Fill(ctx, browser.Fill{Tab: first, Element: public, Text: "a"}),
+		"upload":        b.Upload(ctx, browser.Upload{Tab: first, Element: public}),
+		"activate":      b.ActivateTab(ctx, first),
+	} {
+		if !errors.Is(err, desktop.ErrControlHeld) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := b.Click(ctx, browser.Click{Element: send}); !errors.Is(err, desktop.ErrControlHeld) {
+		t.Error("click:", err)
+	}
+	if _, err := b.Click(ctx, browser.Click{Tab: first, Element: css("button")}); !errors.Is(err, desktop.ErrControlHeld) {
+		t.Error("click by a selector:", err)
+	}
+	if tabs, err = b.Tabs(ctx); err != nil || !tabs[1].Active || tabs[1].ID != second.ID {
+		t.Errorf("the second tab is not shown any more: %+v, %v", tabs, err)
+	}
+	got := c.result("", "Runtime.evaluate", object("expression", "document.activeElement.id + document.visibilityState"))
+	if value := fmt.Sprint(got["result"].(map[string]any)["value"]); value != "passwordhidden" {
+		t.Errorf("the page has %s", value)
+	}
+}
+
+// TestClickThatWaits checks that other input runs while a click waits for its element, and that the
+// click ends when another actor takes control.
+func TestClickThatWaits(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	b := start(t, browser.Config{Desktop: d})
+	navigate(t, b, "data:text/html,<title>Never</title><button disabled>Send</button>")
+	ctx := desktop.WithActor(t.Context(), desktop.Actor{Kind: desktop.ActorAgent, Name: "agent"})
+	clicked := make(chan error, 1)
+	go func() {
+		_, err := b.Click(ctx, browser.Click{Element: css("button"), Timeout: 60_000})
+		clicked <- err
+	}()
+	begun := time.Now()
+	for x := range 10 {
+		if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: x, Y: 5}}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("ten moves took %s", took)
+	}
+	if err := d.TakeControl(t.Context(), desktop.Actor{Kind: desktop.ActorViewer, ID: "1"}, true); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-clicked:
+		if !errors.Is(err, desktop.ErrControlHeld) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the click goes on")
+		t.Error(<-clicked)
+	}
 }

@@ -3,12 +3,14 @@ package browser
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -40,7 +42,7 @@ type aimed struct{ X, Y float64 }
 
 // Click scrolls an element into view, waits until it can be clicked, and clicks its middle: with
 // the desktop's pointer if the element is visible on the screen, and otherwise by the
-// protocol. It does not wait for what the page does then. It returns a *NotReadyError if the
+// protocol. Other input can run while the element is not ready. Click does not wait for what the page does then. It returns a *NotReadyError if the
 // element cannot be clicked within Click.Timeout, and a *desktop.DeadlineError if the whole call
 // takes 10 s longer than that.
 func (b *Browser) Click(ctx context.Context, c Click) (Clicked, error) {
@@ -57,42 +59,82 @@ func (b *Browser) Click(ctx context.Context, c Click) (Clicked, error) {
 	return done, explain(ctx, err)
 }
 
-func (b *elements) click(ctx context.Context, c Click) (Clicked, error) {
+func (b *elements) click(ctx context.Context, c Click) (done Clicked, err error) {
 	r, err := b.resolve(ctx, c.Tab, c.Element)
 	if err != nil {
-		return Clicked{}, err
+		return done, err
 	}
 	t, session, err := b.tab(ctx, r.tab)
 	if err != nil {
-		return Clicked{}, err
+		return done, err
 	}
-	if err := b.show(ctx, session); err != nil {
-		return Clicked{}, err
-	}
-	var at aimed
-	if err := b.runOn(ctx, c.Element, r, "aim", &at, c.Timeout); err != nil {
-		return Clicked{}, err
-	}
-	f := r.frame
-	if f.parent != "" { // the scrolling may have moved it
-		for _, now := range b.frames(ctx, t, session) {
-			if now.id == f.id {
-				f = now
+	err = b.inTurn(ctx, "click", func(ctx context.Context, turn *desktop.Turn) error {
+		if err := b.show(ctx, session); err != nil {
+			return err
+		}
+		f, at, err := b.awaitReady(ctx, turn, c, t, session, r)
+		if err != nil {
+			return err
+		}
+		point, err := b.reach(ctx, t, session, f, at)
+		if err != nil {
+			return err
+		}
+		if point != nil {
+			done = Clicked{ViaPointer, point}
+			_, err := b.cfg.Desktop.Click(ctx, desktop.Click{At: point, Button: c.Button, Count: c.Count, Modifiers: c.Modifiers})
+			return err
+		}
+		done.Via = ViaBrowser
+		return b.act(ctx, "click", c.Element.String(), func(context.Context) error {
+			b.postClick(session, f.x+at.X, f.y+at.Y, c)
+			return nil
+		})
+	})
+	return done, err
+}
+
+// The times of awaitReady, in which an element that is not ready is tried again.
+const (
+	aimTime  = 200 * time.Millisecond // of a try
+	aimPause = 50 * time.Millisecond  // in which other input can run
+)
+
+// awaitReady waits until an element can be clicked, at most for Click.Timeout, and returns its
+// frame and its middle there.
+func (b *elements) awaitReady(ctx context.Context, turn *desktop.Turn, c Click, t *tab, session string, r reference) (f frame, at aimed, err error) {
+	end := time.Now().Add(c.Timeout.Duration())
+	for {
+		f, at, err = b.aim(ctx, c.Element, t, session, r)
+		if !errors.Is(err, ErrNotReady) || time.Until(end) <= 0 {
+			return f, at, err
+		}
+		pause := func(ctx context.Context) error {
+			select {
+			case <-time.After(aimPause):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
+		if err := turn.Yield(ctx, pause); err != nil {
+			return f, at, err
+		}
 	}
-	point, err := b.reach(ctx, t, session, f, at)
-	if err != nil {
-		return Clicked{}, err
+}
+
+// aim scrolls an element into view and returns its frame and its middle there. It returns a
+// *NotReadyError if the element cannot be clicked within aimTime.
+func (b *elements) aim(ctx context.Context, e Element, t *tab, session string, r reference) (f frame, at aimed, err error) {
+	if err := b.runOn(ctx, e, r, "aim", &at, aimTime.Milliseconds()); err != nil || r.frame.parent == "" {
+		return r.frame, at, err
 	}
-	if point != nil {
-		_, err := b.cfg.Desktop.Click(ctx, desktop.Click{At: point, Button: c.Button, Count: c.Count, Modifiers: c.Modifiers})
-		return Clicked{ViaPointer, point}, err
+	frames := b.frames(ctx, t, session) // the scrolling may have moved them
+	i := slices.IndexFunc(frames, func(f frame) bool { return f.id == r.frame.id })
+	if i < 0 {
+		return f, at, &NotReadyError{e.String(), "in a frame that is not visible"}
 	}
-	return Clicked{Via: ViaBrowser}, b.act(ctx, "click", c.Element.String(), func(ctx context.Context) error {
-		b.postClick(session, f.x+at.X, f.y+at.Y, c)
-		return nil
-	})
+	return frames[i], at, nil
 }
 
 // show makes a tab the visible one of its window.
@@ -224,12 +266,14 @@ func (b *Browser) Fill(ctx context.Context, f Fill) error {
 		return explain(ctx, err)
 	}
 	a := desktop.Action{Command: "fill", Target: f.Element.String(), Secret: f.Secret}
-	return explain(ctx, b.perform(ctx, a, func(ctx context.Context) error {
-		var v struct{ Done bool }
-		if err := b.runOn(ctx, f.Element, r, "fill", &v, f.Text); err != nil || v.Done {
-			return err
-		}
-		return b.call(ctx, r.frame.session, "Input.insertText", map[string]any{"text": f.Text}, nil)
+	return explain(ctx, b.inTurn(ctx, "fill", func(ctx context.Context, _ *desktop.Turn) error {
+		return b.perform(ctx, a, func(ctx context.Context) error {
+			var v struct{ Done bool }
+			if err := b.runOn(ctx, f.Element, r, "fill", &v, f.Text); err != nil || v.Done {
+				return err
+			}
+			return b.call(ctx, r.frame.session, "Input.insertText", map[string]any{"text": f.Text}, nil)
+		})
 	}))
 }
 
@@ -283,34 +327,44 @@ func (b *Browser) Press(ctx context.Context, p Press) error {
 }
 
 func (b *elements) press(ctx context.Context, p Press) error {
-	t, session, err := b.tab(ctx, p.Tab)
-	if p.Element != (Element{}) {
-		var r reference
+	var r reference
+	named := p.Element != (Element{})
+	if named {
+		var err error
 		if r, err = b.resolve(ctx, p.Tab, p.Element); err != nil {
 			return err
 		}
-		if t, session, err = b.tab(ctx, r.tab); err == nil {
-			if err = b.show(ctx, session); err == nil {
-				err = b.runOn(ctx, p.Element, r, "focus", nil)
-			}
+		p.Tab = r.tab
+	}
+	t, session, err := b.tab(ctx, p.Tab)
+	if err == nil && !named { // the wait for a page that hangs, as in resolve
+		if err = b.awaitNoDialog(ctx, session); err == nil {
+			err = b.evaluateIn(ctx, session, 0, "0", nil)
 		}
-	} else if err == nil {
-		err = b.show(ctx, session)
 	}
 	if err != nil {
 		return err
 	}
-	if b.cfg.Headless {
-		return b.pressHeadless(ctx, session, p.Keys)
-	}
-	var focused bool
-	if err := b.evaluateIn(ctx, session, 0, "document.hasFocus()", &focused); err != nil {
-		return err
-	}
-	if !focused {
-		return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
-	}
-	return b.cfg.Desktop.Press(ctx, desktop.Press{Keys: p.Keys})
+	return b.inTurn(ctx, "press", func(ctx context.Context, _ *desktop.Turn) error {
+		err := b.show(ctx, session)
+		if err == nil && named {
+			err = b.runOn(ctx, p.Element, r, "focus", nil)
+		}
+		if err != nil {
+			return err
+		}
+		if b.cfg.Headless {
+			return b.pressHeadless(ctx, session, p.Keys)
+		}
+		var focused bool
+		if err := b.evaluateIn(ctx, session, 0, "document.hasFocus()", &focused); err != nil {
+			return err
+		}
+		if !focused {
+			return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
+		}
+		return b.cfg.Desktop.Press(ctx, desktop.Press{Keys: p.Keys})
+	})
 }
 
 // keyCodes are the keys of headless browsers, by their names in lower case (UI Events, "Named key

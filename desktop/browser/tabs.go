@@ -2,8 +2,11 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/deskhand/deskhand/desktop"
 )
 
 // NewTab opens a tab with a URL, or an empty page if url is empty, and makes it the active tab. It
@@ -86,6 +89,17 @@ func (b *Browser) actOnTabs(ctx context.Context, command, target string, f func(
 		return err
 	}
 	return b.act(ctx, command, target, f)
+}
+
+// inTurn runs f in one turn of the desktop's input, which ends if another actor takes control.
+func (b *process) inTurn(ctx context.Context, op string, f func(context.Context, *desktop.Turn) error) error {
+	return b.cfg.Desktop.Exclusive(ctx, func(ctx context.Context, turn *desktop.Turn) error {
+		err := f(ctx, turn)
+		if errors.Is(err, context.Canceled) && !errors.Is(err, desktop.ErrInterrupted) {
+			err = &desktop.InterruptedError{Op: op, Cause: context.Cause(ctx)}
+		}
+		return err
+	})
 }
 
 // infoOf returns the newest information about a tab.
