@@ -134,7 +134,11 @@ func (b *elements) aim(ctx context.Context, e Element, t *tab, session string, r
 	if i < 0 {
 		return f, at, &NotReadyError{e.String(), "in a frame that is not visible"}
 	}
-	return frames[i], at, nil
+	why, err := b.hidden(ctx, session, frames, frames[i], at)
+	if err == nil && why != "" {
+		err = &NotReadyError{e.String(), why}
+	}
+	return frames[i], at, err
 }
 
 // show makes a tab the visible one of its window.

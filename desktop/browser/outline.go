@@ -207,7 +207,7 @@ func (b *elements) frames(ctx context.Context, t *tab, session string) []frame {
 	sessions := make(map[string]string, len(t.frames))
 	maps.Copy(sessions, t.frames)
 	b.mu.Unlock()
-	all := []frame{{id: id, session: session}}
+	all := []frame{{id: id, session: session, root: id}}
 	var visit func(tree frameTree, f frame)
 	load := func(f frame) {
 		var v struct {
@@ -234,8 +234,8 @@ func (b *elements) frames(ctx context.Context, t *tab, session string) []frame {
 		if len(all) >= maxFrames {
 			break
 		}
-		if c, ok := b.place(ctx, frame{id: t.id, session: session}, id); ok {
-			c.session, c.rootX, c.rootY = s, c.x, c.y
+		if c, ok := b.place(ctx, all[0], id); ok {
+			c.session, c.rootX, c.rootY, c.root, c.rootOwner = s, c.x, c.y, id, c.owner
 			all = append(all, c)
 			load(c)
 		}
@@ -259,7 +259,8 @@ func (b *tabs) place(ctx context.Context, parent frame, id string) (f frame, ok 
 	if b.callPage(ctx, parent.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.BackendNodeID}, &v) != nil || len(v.Model.Content) < 2 {
 		return f, false
 	}
-	f = frame{id: id, session: parent.session, parent: parent.id, depth: parent.depth + 1, rootX: parent.rootX, rootY: parent.rootY}
+	f = parent
+	f.id, f.parent, f.depth, f.owner = id, parent.id, parent.depth+1, owner.BackendNodeID
 	f.x, f.y = f.rootX+v.Model.Content[0], f.rootY+v.Model.Content[1]
 	return f, true
 }

@@ -272,6 +272,11 @@
     requestAnimationFrame(() => { clearTimeout(timer); resolve(); });
   });
 
+  const label = (e) => {
+    const role = roleOf(e);
+    return `${role || squeeze(tag(e).toLowerCase(), 40)} ${JSON.stringify(nameOf(e, role) || content(e, 40))}`;
+  };
+
   const covering = (e, x, y) => {
     let top = null;
     let inner = call(document, "elementFromPoint", x, y);
@@ -283,8 +288,7 @@
     for (let up = top; up; up = read(up, "assignedSlot") ?? read(up, "parentNode") ?? read(up, "host")) if (up === e) return "";
     if (call(e, "contains", top) || call(top, "contains", e) && getComputedStyle(e).pointerEvents === "none") return "";
     for (const l of read(e, "labels") ?? []) if (l.contains(top)) return "";
-    const role = roleOf(top);
-    return `${role || squeeze(tag(top).toLowerCase(), 40)} ${JSON.stringify(nameOf(top, role) || content(top, 40))}`;
+    return label(top);
   };
 
   // aim scrolls an element into view, waits until it rests, is enabled and uncovered, and returns
@@ -292,6 +296,9 @@
   const aim = async (n, ms, position) => {
     const end = performance.now() + ms;
     let why = "stale";
+    // The frame itself may be outside of the window.
+    const inFrame = parent !== window && get(n);
+    if (inFrame) call(inFrame, "scrollIntoView", { block: "nearest", inline: "nearest", behavior: "instant" });
     for (let before = ""; ;) {
       const e = get(n);
       if (!e) return { error: "stale" };
@@ -402,5 +409,5 @@
     return { found: !words || innerText().includes(words) };
   };
 
-  return { nonce, outline, query, aim, hover, hovered, focus, fill, select, text, has, get, origin, find: outline };
+  return { nonce, outline, query, aim, hover, hovered, focus, fill, select, text, has, get, label, origin, find: outline };
 })()
