@@ -10,22 +10,42 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// acting are the commands outside the domain Input that do what a person does with the browser's
-// window, or that end a page, and what events call them.
+// acting are the commands, and the domains of commands, that do what a person does with the
+// browser's window, that change what a page makes of the person's input, or that end a page. The
+// values are what events call them.
 var acting = map[string]string{
 	"Page.navigate": "navigate", "Page.reload": "reload", "Page.navigateToHistoryEntry": "go in the history",
+	"Page.stopLoading": "stop loading", "Page.setWebLifecycleState": "freeze page",
 	"Page.bringToFront": "activate tab", "Page.close": "close tab", "Page.crash": "crash tab",
 	"Page.handleJavaScriptDialog": "answer dialog", "DOM.setFileInputFiles": "upload", "Browser.setWindowBounds": "set window bounds",
 	"Browser.setContentsSize": "set window bounds", "Browser.executeBrowserCommand": "run browser command",
 	"Target.createTarget": "open tab", "Target.activateTarget": "activate tab", "Target.closeTarget": "close tab",
 	"Target.disposeBrowserContext": "close tabs", "Target.openDevTools": "open DevTools",
+	"Emulation.setDeviceMetricsOverride": "emulate screen", "Emulation.setVisibleSize": "emulate screen",
+	"Emulation.setPageScaleFactor": "emulate screen", "Emulation.setTouchEmulationEnabled": "emulate touch",
+	"Emulation.setEmitTouchEventsForMouse": "emulate touch",
+	"Autofill":                             "fill form", "DeviceAccess": "choose device", "FedCm": "answer sign-in dialog", "Input": "", "PWA": "use web app",
+}
+
+// commandOf returns what events call a command, and whether it acts.
+func commandOf(method string) (command string, acts bool) {
+	if command, acts = acting[method]; !acts {
+		domain, _, _ := strings.Cut(method, ".")
+		command, acts = acting[domain]
+	}
+	return command, acts
 }
 
 // checkControl returns an error for a command that acts while another actor has control alone.
 func (c *client) checkControl(method string) error {
-	if !strings.HasPrefix(method, "Input.") && acting[method] == "" {
+	if _, acts := commandOf(method); !acts {
 		return nil
 	}
+	return c.held()
+}
+
+// held returns an error while another actor has control alone.
+func (c *client) held() error {
 	if now := c.b.cfg.Desktop.Control(); now.Taken && !now.Holder.Same(c.actor) {
 		return &desktop.ControlHeldError{Holder: *now.Holder}
 	}
@@ -48,14 +68,15 @@ const (
 // report emits the event of a command that acts. The event has neither text nor keys, and typing
 // is joined, as for people.
 func (c *client) report(method string, params []byte) {
-	a := desktop.Action{Name: desktop.ActionBrowser, Command: acting[method], Time: time.Now()}
+	command, acts := commandOf(method)
+	a := desktop.Action{Name: desktop.ActionBrowser, Command: command, Time: time.Now()}
 	var p struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 		URL  string `json:"url"`
 	}
 	switch {
-	case a.Command == "" && !strings.HasPrefix(method, "Input."), json.Unmarshal(params, &p) != nil && len(params) > 0:
+	case !acts, json.Unmarshal(params, &p) != nil && len(params) > 0:
 		return
 	case p.URL != "":
 		a.Target = limited(withoutSecrets(p.URL, false))

@@ -218,6 +218,8 @@ func (b *Browser) launch(ctx context.Context) error {
 	b.work.Go(b.conn.write)
 	b.work.Go(b.sendPosts)
 	b.work.Go(b.watch)
+	control := b.cfg.Desktop.Subscribe(0)
+	b.work.Go(func() { b.watchControl(control) })
 	return nil
 }
 

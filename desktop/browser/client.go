@@ -70,9 +70,12 @@ type client struct {
 
 // session is a session of a client.
 type session struct {
+	id     string
 	client *client
 	target string
 	page   bool // the client gets the events of domain Page, and answers dialogs
+
+	intercepts map[string]interception // by command, as the client wants it; guarded by tabs.mu
 }
 
 // ServeClient serves a client of the DevTools protocol until the client leaves, ctx ends or the
@@ -83,7 +86,8 @@ type session struct {
 //
 // Clients do not see each other's sessions and events. Browser.close ends the client's
 // connection, and not the browser. A client that does not read is disconnected. While another
-// actor than the one of ctx has exclusive control, commands that act fail.
+// actor than the one of ctx has exclusive control, commands that act fail, and the client
+// intercepts no file choosers and drags.
 func (b *Browser) ServeClient(ctx context.Context, target string, socket Socket) error {
 	c := &client{b: &b.clients, socket: socket, actor: desktop.ActorFrom(ctx), contexts: map[string]bool{}, wake: make(chan struct{}, 1)}
 	if err := b.addClient(c); err != nil {
@@ -343,6 +347,7 @@ func (c *client) event(m message, session string) {
 var forbidden = map[string]string{
 	"Browser.crash":                 "it would end the browser of other clients",
 	"Browser.crashGpuProcess":       "it would disturb other clients",
+	"Input.setIgnoreInputEvents":    "the page would ignore people",
 	"Target.setRemoteLocations":     "it connects the browser with other browsers",
 	"Target.exposeDevToolsProtocol": "pages would control the browser",
 	"Target.sendMessageToTarget":    "use sessions with flatten: true",
@@ -357,6 +362,9 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 	}
 	if why, ok := forbidden[method]; ok {
 		return nil, &Fault{Code: -32000, Message: method + " is not allowed here: " + why}
+	}
+	if intercepting[method] {
+		return c.intercept(m, s), nil
 	}
 	if err := c.checkControl(method); err != nil {
 		return nil, err

@@ -38,17 +38,28 @@ func TestControl(t *testing.T) {
 		"Page.handleJavaScriptDialog": object("accept", true), "DOM.setFileInputFiles": object("files", []string{"/etc/hosts"}),
 		"Browser.setWindowBounds": object("windowId", 1), "Page.crash": object(),
 		"Browser.setContentsSize": object("windowId", 1, "width", 300), "Browser.executeBrowserCommand": object("commandId", "openTabSearch"),
+		"Page.setWebLifecycleState": object("state", "frozen"), "Page.stopLoading": object(),
+		"Emulation.setDeviceMetricsOverride":   object("width", 100, "height", 100, "deviceScaleFactor", 1, "mobile", false),
+		"Emulation.setEmitTouchEventsForMouse": object("enabled", true), "Autofill.trigger": object("fieldId", 1),
+		"FedCm.dismissDialog": object("dialogId", "1"), "DeviceAccess.enable": object(), "PWA.launch": object("manifestId", "1"),
 		"Target.openDevTools": object("targetId", "1"), "Target.disposeBrowserContext": object("browserContextId", "1"),
 	} {
 		if got := c.call(session, method, params); !strings.Contains(fmt.Sprint(got["error"]), "Jane has control") {
 			t.Errorf("%s: %v", method, got)
 		}
 	}
+	// These Playwright sends when it attaches.
+	c.result(session, "Emulation.setFocusEmulationEnabled", object("enabled", true))
+	c.result(session, "Emulation.setEmulatedMedia", object("media", ""))
+	c.result(session, "Page.setInterceptFileChooserDialog", object("enabled", true))
 	c.result(session, "Runtime.evaluate", object("expression", "1"))
 	if err := d.ReleaseControl(t.Context(), person); err != nil {
 		t.Fatal(err)
 	}
 	c.result(session, "Input.dispatchMouseEvent", move)
+	if got := c.call(session, "Input.setIgnoreInputEvents", object("ignore", true)); !strings.Contains(fmt.Sprint(got["error"]), "not allowed") {
+		t.Errorf("a page ignores people: %v", got)
+	}
 }
 
 // TestRefusedCalls checks that a call which control refuses neither shows a tab nor moves the focus.

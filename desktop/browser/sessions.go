@@ -6,6 +6,7 @@ import "encoding/json"
 func (b *clients) own(id string, s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	s.id = id
 	b.sessions[id] = s
 	s.client.attached++
 }
