@@ -42,9 +42,9 @@ type aimed struct{ X, Y float64 }
 
 // Click scrolls an element into view, waits until it can be clicked, and clicks its middle: with
 // the desktop's pointer if the element is visible on the screen, and otherwise by the
-// protocol. Other input can run while the element is not ready. Click does not wait for what the page does then. It returns a *NotReadyError if the
-// element cannot be clicked within Click.Timeout, and a *desktop.DeadlineError if the whole call
-// takes 10 s longer than that.
+// protocol. Other input can run while the element is not ready. Click does not wait for what the
+// page does then. It returns a *NotReadyError if the element cannot be clicked within
+// Click.Timeout, and a *desktop.DeadlineError if the whole call takes 10 s longer than that.
 func (b *Browser) Click(ctx context.Context, c Click) (Clicked, error) {
 	c.Button, c.Count, c.Timeout = cmp.Or(c.Button, desktop.ButtonLeft), cmp.Or(c.Count, 1), cmp.Or(c.Timeout, 5000)
 	if c.Count < 0 || c.Count > 3 {
