@@ -485,6 +485,9 @@ func TestLargeState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := b.Wait(t.Context(), browser.Wait{Tab: tab.ID, Text: "Order"}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := b.Evaluate(t.Context(), browser.Evaluate{Tab: tab.ID, Expression: fill}); err != nil {
 		t.Fatal(err)
 	}
