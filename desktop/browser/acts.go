@@ -22,7 +22,9 @@ var acting = map[string]string{
 	"Target.createTarget": "open tab", "Target.activateTarget": "activate tab", "Target.closeTarget": "close tab",
 	"Target.disposeBrowserContext": "close tabs", "Target.openDevTools": "open DevTools",
 	"Emulation.setDeviceMetricsOverride": "emulate screen", "Emulation.setVisibleSize": "emulate screen",
-	"Emulation.setPageScaleFactor": "emulate screen", "Emulation.setTouchEmulationEnabled": "emulate touch",
+	"Emulation.setPageScaleFactor": "emulate screen", "Emulation.resetPageScaleFactor": "emulate screen",
+	"Emulation.setScriptExecutionDisabled": "disable scripts", "Emulation.setCPUThrottlingRate": "slow page down",
+	"Emulation.setTouchEmulationEnabled": "emulate touch", "Overlay.setInspectMode": "inspect",
 	"Emulation.setEmitTouchEventsForMouse": "emulate touch",
 	"Autofill":                             "fill form", "DeviceAccess": "choose device", "FedCm": "answer sign-in dialog", "Input": "", "PWA": "use web app",
 }

@@ -348,6 +348,7 @@ var forbidden = map[string]string{
 	"Browser.crash":                 "it would end the browser of other clients",
 	"Browser.crashGpuProcess":       "it would disturb other clients",
 	"Input.setIgnoreInputEvents":    "the page would ignore people",
+	"Page.waitForDebugger":          "the page would wait for ever, also after its client has left",
 	"Target.setRemoteLocations":     "it connects the browser with other browsers",
 	"Target.exposeDevToolsProtocol": "pages would control the browser",
 	"Target.sendMessageToTarget":    "use sessions with flatten: true",

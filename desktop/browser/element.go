@@ -38,7 +38,10 @@ type Clicked struct {
 }
 
 // aimed is where page.js found the middle of an element, in its frame.
-type aimed struct{ X, Y float64 }
+type aimed struct {
+	X, Y          float64
+	Width, Height float64 // of the frame's viewport
+}
 
 // Click scrolls an element into view, waits until it can be clicked, and clicks its middle: with
 // the desktop's pointer if the element is visible on the screen, and otherwise by the
@@ -134,11 +137,15 @@ func (b *elements) aim(ctx context.Context, e Element, t *tab, session string, r
 	if i < 0 {
 		return f, at, &NotReadyError{e.String(), "in a frame that is not visible"}
 	}
-	why, err := b.hidden(ctx, session, frames, frames[i], at)
+	f = frames[i]
+	if f.bent || math.Abs(f.width-at.Width) > 2 || math.Abs(f.height-at.Height) > 2 {
+		return f, at, &NotReadyError{e.String(), "in a frame that is scaled or turned; use the pointer of the desktop"}
+	}
+	why, err := b.hidden(ctx, session, frames, f, at)
 	if err == nil && why != "" {
 		err = &NotReadyError{e.String(), why}
 	}
-	return frames[i], at, err
+	return f, at, err
 }
 
 // show makes a tab the visible one of its window.
@@ -360,12 +367,8 @@ func (b *elements) press(ctx context.Context, p Press) error {
 		if b.cfg.Headless {
 			return b.pressHeadless(ctx, session, p.Keys)
 		}
-		var focused bool
-		if err := b.evaluateIn(ctx, session, 0, "document.hasFocus()", &focused); err != nil {
+		if err := b.awaitFocus(ctx, t, session); err != nil {
 			return err
-		}
-		if !focused {
-			return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
 		}
 		return b.cfg.Desktop.Press(ctx, desktop.Press{Keys: p.Keys})
 	})

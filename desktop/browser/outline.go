@@ -253,16 +253,31 @@ func (b *tabs) place(ctx context.Context, parent frame, id string) (f frame, ok 
 	}
 	var v struct {
 		Model struct {
-			Content []float64 `json:"content"`
+			Content, Border quad
+			Width, Height   float64
 		} `json:"model"`
 	}
-	if b.callPage(ctx, parent.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.BackendNodeID}, &v) != nil || len(v.Model.Content) < 2 {
+	if b.callPage(ctx, parent.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.BackendNodeID}, &v) != nil || len(v.Model.Content) < 8 || len(v.Model.Border) < 8 {
 		return f, false
 	}
 	f = parent
 	f.id, f.parent, f.depth, f.owner = id, parent.id, parent.depth+1, owner.BackendNodeID
 	f.x, f.y = f.rootX+v.Model.Content[0], f.rootY+v.Model.Content[1]
+	width, height, straight := v.Model.Border.size()
+	f.bent = f.bent || !straight || math.Abs(width-v.Model.Width) > 2 || math.Abs(height-v.Model.Height) > 2
+	f.width, f.height, _ = v.Model.Content.size()
 	return f, true
+}
+
+// quad are the corners of a box, from the upper left clockwise: x, y, x, y, ...
+type quad []float64
+
+// size returns the size of a box, and whether it stands straight.
+func (q quad) size() (width, height float64, straight bool) {
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1 }
+	width, height = q[4]-q[0], q[5]-q[1]
+	straight = near(q[1], q[3]) && near(q[2], q[4]) && near(q[5], q[7]) && near(q[0], q[6]) && width > 0 && height > 0
+	return width, height, straight
 }
 
 // Milliseconds is a duration in requests.

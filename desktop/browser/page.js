@@ -292,7 +292,7 @@
   };
 
   // aim scrolls an element into view, waits until it rests, is enabled and uncovered, and returns
-  // its middle.
+  // its middle and the size of the viewport.
   const aim = async (n, ms, position) => {
     const end = performance.now() + ms;
     let why = "stale";
@@ -313,7 +313,7 @@
       else if (read(e, "disabled") || attribute(e, "aria-disabled") === "true") why = "disabled";
       else {
         why = covering(e, cx, cy);
-        if (!why) return { x: cx, y: cy, origin: origin() };
+        if (!why) return { x: cx, y: cy, width: innerWidth, height: innerHeight };
         why = "covered by " + why;
       }
       if (performance.now() > end) return { error: why };
@@ -332,6 +332,7 @@
     return true;
   };
   const hovered = () => hovering;
+  const hasFocus = () => call(document, "hasFocus");
 
   const focus = (n) => {
     const e = get(n);
@@ -409,5 +410,5 @@
     return { found: !words || innerText().includes(words) };
   };
 
-  return { nonce, outline, query, aim, hover, hovered, focus, fill, select, text, has, get, label, origin, find: outline };
+  return { nonce, outline, query, aim, hover, hovered, focus, hasFocus, fill, select, text, has, get, label, origin, find: outline };
 })()

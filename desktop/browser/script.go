@@ -15,15 +15,17 @@ var pageScript string
 
 // frame is a frame of a page, and where its document can be reached.
 type frame struct {
-	id, session  string
-	url          string
-	parent       string // empty: the page itself
-	owner        int    // the element that has it, as a backendNodeId
-	depth        int
-	x, y         float64 // of its viewport in the page's
-	rootX, rootY float64 // of the session's viewport in the page's
-	root         string  // the frame that the session's viewport shows
-	rootOwner    int     // the owner of root
+	id, session   string
+	url           string
+	parent        string // empty: the page itself
+	owner         int    // the element that has it, as a backendNodeId
+	depth         int
+	x, y          float64 // of its viewport in the page's
+	width, height float64 // of its viewport in the page's, as far as bent is false
+	bent          bool    // it, or a frame that it is in, is scaled or turned
+	rootX, rootY  float64 // of the session's viewport in the page's
+	root          string  // the frame that the session's viewport shows
+	rootOwner     int     // the owner of root
 }
 
 // runScript calls a function of page.js in a frame.

@@ -120,8 +120,10 @@ func (a forwarder) ask(ctx context.Context, r *Request, to string) (*http.Respon
 		return nil, err
 	}
 	left := slices.Clone(askedHeaders)
-	for name := range strings.SplitSeq(r.Fiber.Get(fiber.HeaderConnection), ",") {
-		left = append(left, http.CanonicalHeaderKey(strings.TrimSpace(name))) // for this connection (RFC 9110, section 7.6.1)
+	for _, names := range r.Fiber.Request().Header.PeekAll(fiber.HeaderConnection) {
+		for name := range strings.SplitSeq(string(names), ",") {
+			left = append(left, http.CanonicalHeaderKey(strings.TrimSpace(name))) // for this connection (RFC 9110, section 7.6.1)
+		}
 	}
 	r.EachHeader(func(name, value string) {
 		if name = http.CanonicalHeaderKey(name); !slices.Contains(left, name) && !strings.HasPrefix(name, "Sec-Fetch-") {
