@@ -20,7 +20,7 @@ func TestStreamsEndWithToken(t *testing.T) {
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
 	s := serveACP(t, Config{})
 	s.post(t, "/v1/desktop/start", `{"width":320,"height":240}`).want(t, 200)
-	terminal := "/v1/processes/" + s.tty(t, "sleep 600", "")
+	terminal := "/v1/processes/" + s.tty(t, "sleep 100000", "")
 	s.send(t, "/v1/acp/one?agent=mock", acpEcho).want(t, 200)
 	s.post(t, "/v1/sessions/two", `{"agent":"mock"}`).want(t, 200)
 	for name, revoked := range map[string]bool{"revoked": true, "expired": false} {
