@@ -7,8 +7,8 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// TestBoxesInWindow: the boxes of a program that counts from the corner of its window are put on
-// the screen, those of containers and of what they contain.
+// TestBoxesInWindow: some programs give boxes relative to their window. Elements get their boxes on
+// the screen, and so do the elements in them.
 func TestBoxesInWindow(t *testing.T) {
 	root := &node{at: address{":1.2", "/root"}, role: roleApplication}
 	top := &node{at: address{":1.2", "/top"}, up: root, role: roleWindow, name: "board", states: 1 << 25, box: desktop.Rect{Width: 300, Height: 200}}

@@ -75,10 +75,8 @@ func awaitRef(tb testing.TB, b *browser.Browser, role, name string) browser.Ref 
 		if err != nil {
 			tb.Fatal(err)
 		}
-		for _, n := range o.Nodes {
-			if n.Role == role && n.Name == name {
-				return n.Ref
-			}
+		if ref := find(o, role, name); ref != 0 {
+			return ref
 		}
 		if time.Since(begun) > 20*time.Second {
 			tb.Fatalf("no %s %q in\n%s", role, name, o.Text())

@@ -14,22 +14,22 @@ const focusLimit = 2 * time.Second
 // awaitFocus waits until a page and the browser's window have the keyboard, for which it focuses the
 // window if the browser has only one. It returns a *NotReadyError if they do not get it.
 func (b *elements) awaitFocus(ctx context.Context, t *tab, session string) error {
-	limited, cancel := context.WithTimeout(ctx, focusLimit)
+	asked, cancel := context.WithTimeout(ctx, focusLimit)
 	defer cancel()
-	pid, err := b.pid(limited)
+	pid, err := b.pid(asked)
 	if err != nil {
 		return err
 	}
 	for begun := true; ; begun = false {
-		w, err := b.cfg.Desktop.FocusedWindow(limited)
+		w, err := b.cfg.Desktop.FocusedWindow(asked)
 		var focused bool
 		switch {
 		case err == nil && w.PID == pid:
-			if err := b.runScript(limited, frame{id: t.id, session: session}, "hasFocus", &focused); err != nil && limited.Err() == nil {
+			if err := b.runScript(asked, frame{id: t.id, session: session}, "hasFocus", &focused); err != nil && asked.Err() == nil {
 				return err
 			}
 		case begun:
-			if err := b.focusWindow(limited, pid); err != nil {
+			if err := b.focusWindow(asked, pid); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (b *elements) awaitFocus(ctx context.Context, t *tab, session string) error
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
-		case <-limited.Done():
+		case <-asked.Done():
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

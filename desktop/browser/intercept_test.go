@@ -10,8 +10,8 @@ import (
 	"github.com/deskhand/deskhand/desktop/browser"
 )
 
-// TestFileChooserUnderControl: a client that intercepts file choosers gets them, but not those of an
-// actor who has control alone.
+// TestFileChooserUnderControl: a client that intercepts file choosers gets them. While a person has
+// control, the person gets them.
 func TestFileChooserUnderControl(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})

@@ -109,12 +109,20 @@ func refOf(tb testing.TB, b *browser.Browser, role, name string) browser.Ref {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	ref := find(o, role, name)
+	if ref == 0 {
+		tb.Fatalf("no %s %q in\n%s", role, name, o.Text())
+	}
+	return ref
+}
+
+// find returns the reference of the first node with a role and a name, or 0.
+func find(o browser.Outline, role, name string) browser.Ref {
 	for _, n := range o.Nodes {
 		if n.Role == role && n.Name == name {
 			return n.Ref
 		}
 	}
-	tb.Fatalf("no %s %q in\n%s", role, name, o.Text())
 	return 0
 }
 
