@@ -235,3 +235,29 @@ after 700 {
 		t.Errorf("the window was not drawn: %v", err)
 	}
 }
+
+// TestLaunchReadyOfBusyProgram waits for a program that shows an empty window for seconds
+// while it starts.
+func TestLaunchReadyOfBusyProgram(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "wish")
+	d := start(t, desktop.Config{})
+	dir := t.TempDir()
+	const script = `
+update
+set began [clock milliseconds]
+while {[clock milliseconds] - $began < 5000} {}
+pack [label .l -text drawn]
+update
+close [open drawn w]
+`
+	if err := os.WriteFile(filepath.Join(dir, "busy.tcl"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "wish", Args: []string{"busy.tcl"}, Dir: dir, Ready: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "drawn")); err != nil {
+		t.Errorf("the window was not drawn: %v", err)
+	}
+}

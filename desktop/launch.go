@@ -105,12 +105,16 @@ const (
 	readyQuiet = time.Second
 	// readySettle bounds one wait for that: some programs never stop drawing.
 	readySettle = 3 * time.Second
+	// readyBusy is how long programs may be at work while nothing changes: on a busy machine,
+	// a window stays empty for seconds.
+	readyBusy = 20 * time.Second
 )
 
 // awaitReady waits until a program has a window that stays, and has drawn it.
 func (in *inputs) awaitReady(ctx context.Context, op string, child *supervise.Child) (app App, err error) {
-	for deadline := time.Now().Add(readyLimit); ; {
-		left := time.Until(deadline)
+	began := time.Now()
+	for {
+		left := time.Until(began.Add(readyLimit))
 		if left <= 0 {
 			return app, nil
 		}
@@ -119,13 +123,14 @@ func (in *inputs) awaitReady(ctx context.Context, op string, child *supervise.Ch
 			return app, err
 		}
 		stays, err := call(ctx, &in.lifecycle, op, 2*queryLimit+readySettle, func(ctx context.Context, s *session) (bool, error) {
-			if _, err := in.settle(ctx, s, readyQuiet, min(readySettle, max(left, readyQuiet))); err != nil {
+			settled, err := in.settle(ctx, s, readyQuiet, min(readySettle, max(left, readyQuiet)))
+			if err != nil || settled.working && time.Since(began) < readyBusy {
 				return false, err
 			}
 			if err := s.input.Quiesce(ctx); err != nil {
 				return false, err
 			}
-			_, err := s.windows.Get(x11.Window(app.Window))
+			_, err = s.windows.Get(x11.Window(app.Window))
 			if errors.Is(err, x11.ErrNoWindow) {
 				return false, nil
 			}

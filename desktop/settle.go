@@ -17,6 +17,8 @@ type Settled struct {
 	Elapsed time.Duration
 	// Animating are small areas that kept changing, such as a caret, a spinner or a clock.
 	Animating []Rect
+
+	working bool // programs were at work, and drew nothing
 }
 
 // Animating returns the parts of the picture that show Settled.Animating.
@@ -117,7 +119,8 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (Set
 	w.motion, stop = s.capture.Watch()
 	defer stop()
 	result := func(quiet bool) (Settled, error) {
-		r := Settled{Quiet: quiet, Elapsed: time.Since(start)}
+		now := time.Now()
+		r := Settled{Quiet: quiet, Elapsed: now.Sub(start), working: now.Sub(w.lastChange()) >= movingTime && w.atWork(now)}
 		for _, a := range w.motion.Animating(w.began) {
 			r.Animating = append(r.Animating, rectOf(a))
 		}
@@ -164,10 +167,7 @@ func (s *session) look(ctx context.Context) error {
 
 // settled reports whether the wait is over.
 func (w *settling) settled(now time.Time) bool {
-	last := w.motion.Last()
-	if last.Before(w.began) {
-		last = w.began
-	}
+	last := w.lastChange()
 	still := now.Sub(last)
 	if now.Sub(w.found) >= settleFind {
 		w.find(now)
@@ -184,12 +184,25 @@ func (w *settling) settled(now time.Time) bool {
 		return still >= w.quiet
 	case still >= max(w.quiet, busyLimit):
 		return true
-	case now.Sub(w.busy) < calmTime, w.awake(now):
+	case w.atWork(now):
 		return false
 	case pending:
 		return now.After(soon)
 	}
 	return known && !short || still >= w.quiet
+}
+
+// lastChange returns when the screen changed last, or when the wait began.
+func (w *settling) lastChange() time.Time {
+	if last := w.motion.Last(); last.After(w.began) {
+		return last
+	}
+	return w.began
+}
+
+// atWork reports whether programs are busy, or run.
+func (w *settling) atWork(now time.Time) bool {
+	return now.Sub(w.busy) < calmTime || w.awake(now)
 }
 
 // find looks for new programs.

@@ -98,7 +98,7 @@ func (r *round) start(t task) error {
 		env = append(env, r.expand(arg))
 	}
 	var launched struct{ PID int }
-	if err := errors.Join(os.Mkdir(home, 0o700), r.call(r.ctx, http.MethodPost, "/launch", map[string]any{"app": "sh", "args": env}, &launched)); err != nil {
+	if err := errors.Join(os.Mkdir(home, 0o700), r.call(r.ctx, http.MethodPost, "/launch", map[string]any{"app": "sh", "args": env, "ready": true}, &launched)); err != nil {
 		return err
 	}
 	r.pid = launched.PID
