@@ -159,18 +159,8 @@ func TestRecordingEventsShowNoPast(t *testing.T) {
 func TestTokensShowNoPastAfterClockSetBack(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "Xvfb", "openbox", "ffmpeg", "ffprobe")
-	started := time.Now().Add(time.Hour)
-	var id ulid.ULID
-	if err := id.SetTime(ulid.Timestamp(started)); err != nil {
-		t.Fatal(err)
-	}
-	old := "rec_" + strings.ToLower(id.String())
 	stateDir := t.TempDir()
-	dir := filepath.Join(stateDir, "recordings", old)
-	manifest, err := json.Marshal(map[string]any{"version": 1, "id": old, "status": recording.StatusCompleted, "started": started, "ended": started})
-	if err := errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "manifest.json"), manifest, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	old := earlierRecording(t, filepath.Join(stateDir, "recordings"), time.Now().Add(time.Hour))
 	s := startReal(t, Config{StateDir: stateDir}, `{"width":640,"height":480}`)
 	if list := string(s.get(t, mainPath+"/recordings").want(t, 200).body); !strings.Contains(list, old) {
 		t.Fatalf("the server's recordings are %s", list)
@@ -186,6 +176,44 @@ func TestTokensShowNoPastAfterClockSetBack(t *testing.T) {
 	}
 	s.do(t, call{path: mainPath + "/recordings/" + old, header: token}).problem(t, 403, "permission_denied")
 	s.do(t, call{path: mainPath + "/recordings/" + recent + "/timeline", header: token}).want(t, 200)
+}
+
+// TestTokensShowNoPastOfOtherDirectory: a server did not know the recordings when it made a token,
+// as those of another server, or of a directory that it got since.
+func TestTokensShowNoPastOfOtherDirectory(t *testing.T) {
+	t.Parallel()
+	state, recordings := t.TempDir(), t.TempDir()
+	s := serve(t, Config{StateDir: state})
+	_, value := s.token(t, `{"scope":"view"}`)
+	_, all := s.token(t, `{"scope":"supervise"}`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := earlierRecording(t, recordings, time.Now().Add(-time.Hour))
+	s = serve(t, Config{StateDir: state, RecordingsDir: recordings})
+	at := mainPath + "/recordings/" + id
+	s.do(t, call{path: at, header: bearer(all)}).want(t, 200)
+	s.do(t, call{path: at, header: bearer(value)}).problem(t, 403, "permission_denied")
+	s.do(t, call{path: at + "/timeline", header: bearer(value)}).problem(t, 403, "permission_denied")
+	if list := string(s.do(t, call{path: mainPath + "/recordings", header: bearer(value)}).want(t, 200).body); strings.Contains(list, id) {
+		t.Errorf("the token shows %s", list)
+	}
+}
+
+// earlierRecording adds a recording to a directory, and returns its id.
+func earlierRecording(t *testing.T, dir string, started time.Time) string {
+	t.Helper()
+	var u ulid.ULID
+	if err := u.SetTime(ulid.Timestamp(started)); err != nil {
+		t.Fatal(err)
+	}
+	id := "rec_" + strings.ToLower(u.String())
+	at := filepath.Join(dir, id)
+	manifest, err := json.Marshal(map[string]any{"version": 1, "id": id, "status": recording.StatusCompleted, "started": started, "ended": started})
+	if err := errors.Join(err, os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(at, "manifest.json"), manifest, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // TestPersonsTypingOverHTTP types as the page does where nothing but plain requests

@@ -197,3 +197,37 @@ func TestServersShareTokens(t *testing.T) {
 		t.Errorf("tokens on a new server: %v", got)
 	}
 }
+
+// TestRevocationWithoutPostgres: while Postgres cannot be reached, a token that is revoked ends at
+// once on that server, and on the others when Postgres is back.
+func TestRevocationWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	postgres := testpostgres.Start(t)
+	one, two := serveShared(t, postgres.DSN(), Config{}), serveShared(t, postgres.DSN(), Config{})
+	health := func(s *testServer, token string) int {
+		return s.do(t, call{path: "/v1/health", header: bearer(token)}).StatusCode
+	}
+	revoke := func(id string) answer {
+		return one.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id})
+	}
+	shared, value := one.token(t, `{"scope":"supervise"}`)
+	local, desktop := one.token(t, `{"scope":"view","desktop":"main"}`)
+	if got := health(two, value); got != 200 {
+		t.Fatalf("the token on the other server: %d", got)
+	}
+	postgres.Stop()
+	for range 2 { // the second only tries to store it
+		revoke(shared).problem(t, 503, "stream_error")
+	}
+	revoke(local).want(t, 204)
+	revoke("tok_unknown").problem(t, 503, "stream_error")
+	one.get(t, "/v1/tokens").problem(t, 503, "stream_error")
+	if got := [2]int{health(one, value), health(one, desktop)}; got != [2]int{401, 401} {
+		t.Errorf("after the revocation: %v", got)
+	}
+	postgres.Restart(t)
+	eventually(t, "the token has ended on the other server", func() bool { return health(two, value) == 401 })
+	if got := health(one, value); got != 401 {
+		t.Errorf("at last: %d", got)
+	}
+}

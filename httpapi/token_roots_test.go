@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/deskhand/deskhand/filesystem"
 )
 
 // TestTokenRoots: a token of the scope supervise reaches the files of its roots and no others,
@@ -118,4 +120,35 @@ func TestTokenRoots(t *testing.T) {
 	if list := string(s.get(t, "/v1/tokens").want(t, 200).body); !strings.Contains(list, root) || !strings.Contains(list, id) {
 		t.Errorf("tokens: %s", list)
 	}
+}
+
+// TestTokenRootsElsewhere: roots count only where a token with them could be made. Another server,
+// or an earlier start with other flags, may have made it.
+func TestTokenRootsElsewhere(t *testing.T) {
+	t.Parallel()
+	state, root, other := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.txt"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, Config{StateDir: state})
+	_, value := s.token(t, `{"scope":"supervise","roots":["`+root+`"]}`)
+	read := func(cfg Config) answer {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.StateDir = state
+		s = serve(t, cfg)
+		return s.do(t, call{path: "/v1/fs/file?path=" + root + "/a.txt", header: bearer(value)})
+	}
+	read(Config{}).want(t, 200)
+	for want, cfg := range map[string]Config{
+		"overlaps": {RecordingsDir: filepath.Join(root, "recordings")},
+		"outside":  {Roots: []filesystem.Root{{Name: "other", Path: other}}},
+	} {
+		if p := read(cfg).problem(t, 403, "permission_denied"); !strings.Contains(p["detail"].(string), want) {
+			t.Errorf("%v, want %s", p, want)
+		}
+	}
+	read(Config{}).want(t, 200)
 }

@@ -20,11 +20,12 @@ const (
 
 // viewOf returns how much of a recording a token shows. The token shows a recording that
 // began after it was made. It lists an older one while that goes on, so that people
-// know that they are recorded. Ids are compared and not times, because the clock may have
-// been set back.
+// know that they are recorded. The ids are compared because the clock may have been set back,
+// and the times because the token may have been made where these recordings were not known: by
+// another server, or with another directory of recordings.
 func viewOf(g *grants.Grant, info recording.Info) recordingView {
 	switch {
-	case g.Supervises(), info.ID > g.NewestRecording:
+	case g.Supervises(), info.ID > g.NewestRecording && !info.Started.Before(g.Created):
 		return recordingShown
 	case info.Status == recording.StatusRecording:
 		return recordingListed

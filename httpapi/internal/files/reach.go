@@ -91,6 +91,11 @@ func (r *Reach) of(g *grants.Grant) (*filesystem.FS, error) {
 	case g.Over():
 		return nil, rest.TokenOver()
 	}
+	for _, dir := range g.Roots { // another server may have checked them, or this one with other flags
+		if err := r.CheckRoot(dir); err != nil {
+			return nil, rest.PermissionDenied.Problem("permission denied: roots of this token: " + err.Error() + "; make another token on this server")
+		}
+	}
 	files, err := open(g.Roots)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,11 @@ func (t *Store) catchUp(ctx context.Context) error {
 func (t *Store) catchUpSoon() error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	return t.catchUp(ctx)
+	err := t.catchUp(ctx)
+	if err == nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	return &StorageError{"the tokens that servers share cannot be read", err}
 }
 
 // catchUpLocked is catchUp for a caller that has shared.mu.

@@ -33,7 +33,7 @@ type LimitError struct{ limit int }
 // Error implements error.
 func (e *LimitError) Error() string { return fmt.Sprintf("there are %d tokens already", e.limit) }
 
-// StorageError is the error of a token whose file could not be changed.
+// StorageError is the error of tokens that could not be stored, or read.
 type StorageError struct {
 	what string // what was done, and what that means
 	err  error
@@ -305,21 +305,28 @@ func (t *Store) Revoke(id string) error {
 	if t.agents.revoke(id) {
 		return nil
 	}
-	if err := t.loadAll(); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	_, known := t.ended[id] // revoked before, and that could not be stored
-	known = t.finish(func(g *Grant) bool { return g.ID == id }) || known
-	t.mu.Unlock()
-	if !known {
-		return ErrNotFound
+	if !t.finishID(id) {
+		if err := t.loadAll(); err != nil {
+			return err
+		}
+		if !t.finishID(id) {
+			return ErrNotFound
+		}
 	}
 	if err := t.erase()[id]; err != nil {
 		return &StorageError{"the token is revoked, but that could not be stored, and the token would be valid again after a restart; " +
 			"deskhand tries again every few seconds, and so does another DELETE", err}
 	}
 	return nil
+}
+
+// finishID ends a token that is in memory, and all tokens that were made with it. It returns false
+// if there is none of that id. The end of a token that has ended may still not be stored.
+func (t *Store) finishID(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ended := t.ended[id]
+	return t.finish(func(g *Grant) bool { return g.ID == id }) || ended
 }
 
 // Forget ends the tokens of a desktop that was deleted.

@@ -188,7 +188,8 @@ func (g Group) Refuse(ctx context.Context, r Route, err error) *Problem {
 	return p
 }
 
-// Fail returns the problem for an error. It logs an error whose text the client does not get.
+// Fail returns the problem for an error. It logs an error whose text the client does not get,
+// unless the client has left.
 func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
 	other := r.Other
 	if other.Code == "" {
@@ -198,7 +199,7 @@ func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
 	if GrantOf(ctx).Over() && errors.Is(err, context.Canceled) {
 		p = TokenOver()
 	}
-	if p.Status == http.StatusInternalServerError {
+	if p.Status == http.StatusInternalServerError && !errors.Is(err, errClientGone) {
 		var about asked
 		if r := RequestIn(ctx); r != nil {
 			about = r.asked
