@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"time"
 )
 
 // Evaluate is a script for a page.
@@ -71,8 +74,15 @@ const (
 	maxPictureArea = 1 << 26
 )
 
+// ErrHidden is returned by Screenshot if the browser draws no picture of a tab that another one
+// hides. Chromium draws such a tab immediately or not at all.
+var ErrHidden = errors.New("the tab is hidden, and the browser has drawn no picture of it; activate it first")
+
+// hiddenLimit is how long the browser may take to draw a hidden tab.
+const hiddenLimit = 5 * time.Second
+
 // Screenshot returns a picture of a page, as the browser draws it: the part in the window, or the
-// whole page. Its limit is 60 s.
+// whole page. Its limit is 60 s. Of a tab that is hidden it returns a picture or ErrHidden.
 func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) {
 	s.Format, s.Quality = cmp.Or(s.Format, "png"), cmp.Or(s.Quality, 80)
 	switch {
@@ -103,8 +113,21 @@ func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) 
 		params["captureBeyondViewport"] = true
 		params["clip"] = map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
 	}
+	var hidden bool
+	if s.Tab != "" {
+		if err := b.evaluateIn(ctx, session, 0, `document.visibilityState === "hidden"`, &hidden); err != nil {
+			return nil, explain(ctx, err)
+		}
+	}
+	if hidden {
+		ctx, cancel = context.WithTimeoutCause(ctx, hiddenLimit, ErrHidden)
+		defer cancel()
+	}
 	var v struct{ Data []byte }
 	err = b.call(ctx, session, "Page.captureScreenshot", params, &v)
+	if hidden && err != nil && strings.Contains(err.Error(), "Not attached to an active page") {
+		err = ErrHidden
+	}
 	return v.Data, explain(ctx, err)
 }
 

@@ -453,6 +453,36 @@ func TestPictures(t *testing.T) {
 	}
 }
 
+// TestPictureOfHiddenTab: Chromium does not always draw a tab that has just been hidden.
+func TestPictureOfHiddenTab(t *testing.T) {
+	t.Parallel()
+	site := serve(t)
+	d := startDesktop(t, desktop.Config{})
+	b := start(t, browser.Config{Desktop: d, URL: site.URL})
+	ctx := t.Context()
+	tabs, err := b.Tabs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := tabs[0].ID
+	if _, err := b.NewTab(ctx, site.URL); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		begun := time.Now()
+		picture, err := b.Screenshot(ctx, browser.Screenshot{Tab: hidden})
+		if took := time.Since(begun); took > 20*time.Second || errors.Is(err, browser.ErrHidden) == (len(picture) > 0) {
+			t.Errorf("a picture of %d bytes, %v after %v", len(picture), err, took)
+		}
+	}
+	if err := b.ActivateTab(ctx, hidden); err != nil {
+		t.Fatal(err)
+	}
+	if picture, err := b.Screenshot(ctx, browser.Screenshot{Tab: hidden}); err != nil || len(picture) == 0 {
+		t.Errorf("a picture of %d bytes, %v", len(picture), err)
+	}
+}
+
 func TestState(t *testing.T) {
 	t.Parallel()
 	site := serve(t)

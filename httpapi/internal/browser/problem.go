@@ -75,7 +75,7 @@ func (a *area) problem(err error) *rest.Problem {
 		return rest.Missing("tab", err.Error())
 	case errors.Is(err, chrome.ErrTooLarge):
 		return rest.PayloadTooLarge.Problem("payload too large: " + err.Error())
-	case rest.IsAny(err, chrome.ErrNoHistory, chrome.ErrNoDialog):
+	case rest.IsAny(err, chrome.ErrNoHistory, chrome.ErrNoDialog, chrome.ErrHidden):
 		return rest.ConflictOf(err.Error())
 	}
 	return a.DesktopProblem(err)
