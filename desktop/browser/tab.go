@@ -214,6 +214,7 @@ func (b *tabs) watchSession(session string) {
 		{"Runtime.enable", object{}},
 		{"Network.enable", object{"maxTotalBufferSize": 1 << 20, "maxResourceBufferSize": 1 << 18, "maxPostDataSize": 0}},
 		{"Target.setAutoAttach", object{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": frames}},
+		{"Runtime.runIfWaitingForDebugger", object{}}, // windows that pages open wait for it, whatever setAutoAttach says
 	} {
 		b.post(session, c.method, c.params)
 	}

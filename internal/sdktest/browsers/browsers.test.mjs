@@ -13,6 +13,7 @@ const endpoint = `${base}/v1/desktop/browser`;
 const withToken = `${endpoint}?access_token=${token}`;
 
 const page = `<!doctype html><title>Form</title>
+<script>var early = window.prepared === true</script>
 <label>Name <input id=name></label>
 <input type=file id=file>
 <button onclick="answer.textContent = confirm('Sure?') + ' ' + document.getElementById('name').value">Go</button>
@@ -98,6 +99,23 @@ test("Playwright connects with a token in the URL", async () => {
 test("Playwright connects with the header Authorization, and to a desktop by id", async () => {
   const browser = await chromium.connectOverCDP(`${base}/v1/desktops/main/browser`, { headers });
   await flow(browser);
+  await browser.close();
+});
+
+test("Playwright prepares a window that a page opens before its scripts run", async () => {
+  const browser = await chromium.connectOverCDP(withToken);
+  const context = await browser.newContext();
+  await context.addInitScript(() => { window.prepared = true; });
+  const tab = await context.newPage();
+  await tab.goto(url);
+  for (let i = 0; i < 5; i++) {
+    const [popup] = await Promise.all([tab.waitForEvent("popup"), tab.evaluate(() => { window.open(location.href); })]);
+    await popup.waitForLoadState();
+    assert.equal(await popup.title(), "Form");
+    assert.equal(await popup.evaluate(() => window.early), true);
+    assert.equal(await tab.evaluate(() => 1 + 1), 2);
+    await popup.close();
+  }
   await browser.close();
 });
 
