@@ -25,8 +25,16 @@ var acting = map[string]string{
 	"Emulation.setPageScaleFactor": "emulate screen", "Emulation.resetPageScaleFactor": "emulate screen",
 	"Emulation.setScriptExecutionDisabled": "disable scripts", "Emulation.setCPUThrottlingRate": "slow page down",
 	"Emulation.setTouchEmulationEnabled": "emulate touch", "Overlay.setInspectMode": "inspect",
-	"Emulation.setEmitTouchEventsForMouse": "emulate touch",
-	"Autofill":                             "fill form", "DeviceAccess": "choose device", "FedCm": "answer sign-in dialog", "Input": "", "PWA": "use web app",
+	"Emulation.setEmitTouchEventsForMouse": "emulate touch", "Emulation.setVirtualTimePolicy": "stop time",
+	"Page.setDeviceMetricsOverride": "emulate screen", "Page.setTouchEmulationEnabled": "emulate touch", "Page.setFontSizes": "emulate screen",
+	"Page.setRPHRegistrationMode": "answer permission dialogs", "Page.setSPCTransactionMode": "answer payment dialogs",
+	"Page.resetNavigationHistory": "go in the history", "Network.emulateNetworkConditions": "slow page down",
+	"Network.emulateNetworkConditionsByRule": "slow page down", "Network.overrideNetworkState": "slow page down",
+	"Browser.grantPermissions": "answer permission dialogs", "Browser.setPermission": "answer permission dialogs",
+	"Fetch.enable": "intercept requests", "Network.setRequestInterception": "intercept requests",
+	"Autofill": "fill form", "DeviceAccess": "choose device", "FedCm": "answer sign-in dialog", "Input": "", "PWA": "use web app",
+	// These stop scripts, or answer for a security key.
+	"Debugger": "", "DOMDebugger": "", "EventBreakpoints": "", "WebAuthn": "",
 }
 
 // commandOf returns what events call a command, and whether it acts.
@@ -44,6 +52,17 @@ func (c *client) checkControl(method string) error {
 		return nil
 	}
 	return c.held()
+}
+
+// withoutGesture returns the parameters of a script that does not count as what a person does: it
+// opens no windows.
+func withoutGesture(params []byte) []byte {
+	var p map[string]json.RawMessage
+	if json.Unmarshal(params, &p) != nil {
+		return params // the browser refuses them
+	}
+	delete(p, "userGesture")
+	return encode(p)
 }
 
 // held returns an error while another actor has control alone.

@@ -93,7 +93,7 @@ func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) 
 	}
 	ctx, cancel := captureLimit.limit(ctx, "screenshot", 0)
 	defer cancel()
-	_, session, err := b.tab(ctx, s.Tab)
+	t, session, err := b.tab(ctx, s.Tab)
 	if err != nil {
 		return nil, explain(ctx, err)
 	}
@@ -113,22 +113,26 @@ func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) 
 		params["captureBeyondViewport"] = true
 		params["clip"] = map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
 	}
-	var hidden bool
-	if s.Tab != "" {
-		if err := b.evaluateIn(ctx, session, 0, `document.visibilityState === "hidden"`, &hidden); err != nil {
-			return nil, explain(ctx, err)
-		}
-	}
+	hidden := s.Tab != "" && b.isHidden(ctx, t, session)
 	if hidden {
 		ctx, cancel = context.WithTimeoutCause(ctx, hiddenLimit, ErrHidden)
 		defer cancel()
 	}
 	var v struct{ Data []byte }
 	err = b.call(ctx, session, "Page.captureScreenshot", params, &v)
-	if hidden && err != nil && strings.Contains(err.Error(), "Not attached to an active page") {
+	if s.Tab != "" && err != nil && strings.Contains(err.Error(), "Not attached to an active page") {
 		err = ErrHidden
 	}
 	return v.Data, explain(ctx, err)
+}
+
+// isHidden reports whether a page says that it is hidden.
+func (b *elements) isHidden(ctx context.Context, t *tab, session string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a dialog may have stopped it
+	defer cancel()
+	var shows int
+	err := b.runScript(ctx, frame{id: t.id, session: session}, "shows", &shows)
+	return err == nil && shows == 0
 }
 
 // captureLimit bounds pictures and documents of pages.

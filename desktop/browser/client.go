@@ -376,6 +376,10 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 		return nil, errLeft
 	case "Page.enable", "Page.disable":
 		c.b.setPage(s, strings.HasSuffix(method, "enable"))
+	case "Runtime.evaluate", "Runtime.callFunctionOn":
+		if c.held() != nil {
+			m.params = withoutGesture(m.params)
+		}
 	case "Page.setDownloadBehavior":
 		m.params = []byte(`{"behavior":"default"}`)
 	case "Browser.setDownloadBehavior":

@@ -42,7 +42,12 @@ func TestControl(t *testing.T) {
 		"Emulation.setDeviceMetricsOverride":   object("width", 100, "height", 100, "deviceScaleFactor", 1, "mobile", false),
 		"Emulation.setEmitTouchEventsForMouse": object("enabled", true), "Autofill.trigger": object("fieldId", 1),
 		"FedCm.dismissDialog": object("dialogId", "1"), "DeviceAccess.enable": object(), "PWA.launch": object("manifestId", "1"),
-		"Target.openDevTools": object("targetId", "1"), "Target.disposeBrowserContext": object("browserContextId", "1"),
+		"Page.setDeviceMetricsOverride":  object("width", 100, "height", 100, "deviceScaleFactor", 1, "mobile", false),
+		"Emulation.setVirtualTimePolicy": object("policy", "pause"), "Debugger.enable": object(), "Debugger.pause": object(),
+		"DOMDebugger.setEventListenerBreakpoint": object("eventName", "click"), "WebAuthn.enable": object(), "Fetch.enable": object(),
+		"Page.setRPHRegistrationMode": object("mode", "autoAccept"), "Browser.grantPermissions": object("permissions", []string{"geolocation"}),
+		"Network.emulateNetworkConditions": object("offline", true, "latency", 0, "downloadThroughput", 0, "uploadThroughput", 0),
+		"Target.openDevTools":              object("targetId", "1"), "Target.disposeBrowserContext": object("browserContextId", "1"),
 	} {
 		if got := c.call(session, method, params); !strings.Contains(fmt.Sprint(got["error"]), "Jane has control") {
 			t.Errorf("%s: %v", method, got)
@@ -53,6 +58,10 @@ func TestControl(t *testing.T) {
 	c.result(session, "Emulation.setEmulatedMedia", object("media", ""))
 	c.result(session, "Page.setInterceptFileChooserDialog", object("enabled", true))
 	c.result(session, "Runtime.evaluate", object("expression", "1"))
+	opened := c.result(session, "Runtime.evaluate", object("expression", "window.open('about:blank') === null", "userGesture", true, "returnByValue", true))
+	if value := opened["result"].(map[string]any)["value"]; value != true {
+		t.Errorf("a script opened a window: %v", opened)
+	}
 	if err := d.ReleaseControl(t.Context(), person); err != nil {
 		t.Fatal(err)
 	}

@@ -277,6 +277,14 @@
     return `${role || squeeze(tag(e).toLowerCase(), 40)} ${JSON.stringify(nameOf(e, role) || content(e, 40))}`;
   };
 
+  // clicks reports whether a click on the element top is one on e.
+  const clicks = (e, top) => {
+    for (let up = top; up; up = read(up, "assignedSlot") ?? read(up, "parentNode") ?? read(up, "host")) if (up === e) return true;
+    if (call(e, "contains", top) || call(top, "contains", e) && getComputedStyle(e).pointerEvents === "none") return true;
+    for (const l of read(e, "labels") ?? []) if (l.contains(top)) return true;
+    return false;
+  };
+
   const covering = (e, x, y) => {
     let top = null;
     let inner = call(document, "elementFromPoint", x, y);
@@ -285,15 +293,12 @@
       inner = read(top, "shadowRoot")?.elementFromPoint(x, y);
     }
     if (!top) return "nothing";
-    for (let up = top; up; up = read(up, "assignedSlot") ?? read(up, "parentNode") ?? read(up, "host")) if (up === e) return "";
-    if (call(e, "contains", top) || call(top, "contains", e) && getComputedStyle(e).pointerEvents === "none") return "";
-    for (const l of read(e, "labels") ?? []) if (l.contains(top)) return "";
-    return label(top);
+    return clicks(e, top) ? "" : label(top);
   };
 
   // aim scrolls an element into view, waits until it rests, is enabled and uncovered, and returns
   // its middle and the size of the viewport.
-  const aim = async (n, ms, position) => {
+  const aim = async (n, ms) => {
     const end = performance.now() + ms;
     let why = "stale";
     // The frame itself may be outside of the window.
@@ -322,24 +327,81 @@
     }
   };
 
-  // hover resolves with where the pointer next moves.
-  let hovering = null;
-  const hover = () => {
+  // still says whether an element is where aim found it: what a page shows under the pointer may
+  // cover it, or move it.
+  const still = (n, x, y) => {
+    const e = get(n);
+    if (!e) return { error: "stale" };
+    const [left, top, w, h] = boxOf(e);
+    if (Math.abs(left + w / 2 - x) > 1 || Math.abs(top + h / 2 - y) > 1) return { error: "moving" };
+    const why = covering(e, x, y);
+    return why ? { error: "covered by " + why } : {};
+  };
+
+  // hover resolves hovering with where the pointer next moves, and pressing with "", or with what
+  // gets the next press of a button in place of the element.
+  let hovering = null, pressing = null;
+  const hover = (n) => {
+    const e = get(n);
+    if (!e) return { error: "stale" };
     hovering = new Promise((resolve) => {
-      addEventListener("mousemove", (e) => resolve(e.isTrusted ? { x: e.clientX, y: e.clientY } : null), { capture: true, once: true });
+      addEventListener("mousemove", (m) => resolve(m.isTrusted ? { x: m.clientX, y: m.clientY } : null), { capture: true, once: true });
       setTimeout(() => resolve(null), 1000);
     });
-    return true;
+    pressing = new Promise((resolve) => {
+      const press = (p) => {
+        if (!p.isTrusted) return;
+        removeEventListener("pointerdown", press, true);
+        const top = call(p, "composedPath")[0];
+        resolve(clicks(e, top) ? "" : label(top));
+      };
+      addEventListener("pointerdown", press, true);
+    });
+    return {};
   };
   const hovered = () => hovering;
-  const hasFocus = () => call(document, "hasFocus");
+  const pressed = async () => {
+    const late = new Promise((resolve) => setTimeout(() => resolve(null), 5000));
+    const top = await Promise.race([pressing, late]);
+    if (top === null) return { error: "out of reach: the page got no click" };
+    return top ? { error: `covered by ${top}, which got the click` } : {};
+  };
 
+  const hasFocus = () => call(document, "hasFocus");
+  // shows says how likely a person is to look at the page: 3 if it has the focus, 0 if it is hidden.
+  const shows = () => (read(document, "visibilityState") === "visible" ? 1 : 0) + (hasFocus() ? 2 : 0);
+
+  const active = (e) => {
+    const a = read(call(e, "getRootNode"), "activeElement");
+    return a === e || a !== null && call(e, "contains", a);
+  };
+
+  // focus gives an element the focus. It resolves typing when the element gets a key.
+  let typing = null;
   const focus = (n) => {
     const e = get(n);
     if (!e) return { error: "stale" };
     call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
     call(e, "focus");
+    typing = new Promise((resolve) => {
+      const key = (k) => {
+        if (!k.isTrusted) return;
+        removeEventListener("keydown", key, true);
+        if (call(k, "composedPath").includes(e)) resolve(true);
+      };
+      addEventListener("keydown", key, true);
+    });
     return {};
+  };
+  const focused = (n) => {
+    const e = get(n);
+    if (!e) return { error: "stale" };
+    return hasFocus() && active(e) ? {} : { error: "without the focus, which another element has or takes" };
+  };
+  // typed says whether the element got the key. The browser keeps some keys for itself.
+  const typed = async (n) => {
+    const late = new Promise((resolve) => setTimeout(() => resolve(false), 300));
+    return await Promise.race([typing, late]) ? {} : focused(n);
   };
 
   const changed = (e) => {
@@ -347,7 +409,7 @@
     e.dispatchEvent(new Event("change", { bubbles: true }));
   };
 
-  // fill prepares a field for text. It returns done if the field has the text already.
+  // fill replaces the text of a field.
   const fill = (n, text) => {
     const e = get(n);
     if (!e) return { error: "stale" };
@@ -359,17 +421,16 @@
       e.value = text;
       if (e.value !== text) return { error: `not a value for type ${e.type}` };
       changed(e);
-      return { done: true };
+      return {};
     }
     if (tag(e) === "INPUT" && ["checkbox", "radio", "file", "button", "submit", "reset", "image", "hidden"].includes(e.type)) return { error: "not a text field" };
+    if (!active(e)) return { error: "without the focus, which another element takes" };
     if (tag(e) === "INPUT" || tag(e) === "TEXTAREA") e.select();
     else if (editable(e)) getSelection().selectAllChildren(e);
     else return { error: "not a text field" };
-    if (text === "") {
-      call(document, "execCommand", "delete");
-      return { done: true };
-    }
-    return {};
+    // The same task gives the focus and the text, so no other page can take the focus between.
+    const done = call(document, "execCommand", text === "" ? "delete" : "insertText", false, text);
+    return done || text === "" ? {} : { error: "not ready for text" };
   };
 
   const select = (n, values) => {
@@ -410,5 +471,5 @@
     return { found: !words || innerText().includes(words) };
   };
 
-  return { nonce, outline, query, aim, hover, hovered, focus, hasFocus, fill, select, text, has, get, label, origin, find: outline };
+  return { nonce, outline, query, aim, still, hover, hovered, pressed, focus, focused, typed, hasFocus, shows, fill, select, text, has, get, label, origin, find: outline };
 })()

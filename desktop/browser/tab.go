@@ -369,7 +369,7 @@ func (b *tabs) tab(ctx context.Context, id string) (*tab, string, error) {
 }
 
 // visibleLimit is how long a page may take to answer whether it is visible.
-const visibleLimit = 300 * time.Millisecond
+const visibleLimit = time.Second
 
 // active returns the id of the tab that is visible. If windows show several, it is the one
 // with the focus, or the one that was used last.
@@ -397,7 +397,7 @@ func (b *tabs) active(ctx context.Context) (string, error) {
 	for i := range all {
 		go func() {
 			var score int
-			if b.evaluateIn(ctx, all[i].session, 0, `(document.visibilityState === "visible") + 2 * document.hasFocus()`, &score) == nil {
+			if b.runScript(ctx, frame{id: all[i].id, session: all[i].session}, "shows", &score) == nil {
 				all[i].score = score
 			}
 			results <- i
