@@ -143,7 +143,7 @@ func (b *elements) press(ctx context.Context, p Press) error {
 			err = b.cfg.Desktop.Press(ctx, desktop.Press{Keys: p.Keys})
 		}
 		if err == nil && named {
-			err = b.typed(ctx, p.Element, r)
+			err = b.typed(ctx, p.Element, t, session, r)
 		}
 		return err
 	})
@@ -152,12 +152,23 @@ func (b *elements) press(ctx context.Context, p Press) error {
 // typedLimit is how long a page may take to say whether an element got a key.
 const typedLimit = time.Second
 
-// typed returns a *NotReadyError if another element got the key that was pressed.
-func (b *elements) typed(ctx context.Context, e Element, r reference) error {
+// typed returns a *NotReadyError if another element or window may have got the key that was pressed:
+// the element did not get it, and has the focus no more. The browser keeps some keys for itself.
+func (b *elements) typed(ctx context.Context, e Element, t *tab, session string, r reference) error {
 	ctx, cancel := context.WithTimeout(ctx, typedLimit)
 	defer cancel()
+	var v struct{ Heard bool }
+	err := b.runOn(ctx, e, r, "typed", &v)
+	if err == nil && !v.Heard {
+		err = b.runOn(ctx, e, r, "focused", nil)
+	}
+	if err == nil && !v.Heard && !b.cfg.Headless {
+		if focused, _, err := b.hasKeyboard(ctx, t, session); err == nil && !focused {
+			return b.withoutKeyboard(t)
+		}
+	}
 	// Any other error comes from what the key did: the page has gone, or shows a dialog.
-	if failed, ok := errors.AsType[*NotReadyError](b.runOn(ctx, e, r, "typed", nil)); ok {
+	if failed, ok := errors.AsType[*NotReadyError](err); ok {
 		return failed
 	}
 	return nil

@@ -11,30 +11,18 @@ import (
 // focusLimit is how long a page may take to get the keyboard.
 const focusLimit = 2 * time.Second
 
-// awaitFocus waits until a page and the browser's window have the keyboard, for which it focuses the
-// window if the browser has only one. It returns a *NotReadyError if they do not get it.
+// awaitFocus waits until a page and its window have the keyboard, for which it focuses the window. It
+// returns a *NotReadyError if they do not get it.
 func (b *elements) awaitFocus(ctx context.Context, t *tab, session string) error {
 	asked, cancel := context.WithTimeout(ctx, focusLimit)
 	defer cancel()
-	pid, err := b.pid(asked)
-	if err != nil {
-		return err
-	}
 	for begun := true; ; begun = false {
-		w, err := b.cfg.Desktop.FocusedWindow(asked)
-		var focused bool
-		switch {
-		case err == nil && w.PID == pid:
-			if err := b.runScript(asked, frame{id: t.id, session: session}, "hasFocus", &focused); err != nil && asked.Err() == nil {
-				return err
-			}
-		case begun:
-			if err := b.focusWindow(asked, pid); err != nil {
-				return err
-			}
+		focused, own, err := b.hasKeyboard(asked, t, session)
+		if err == nil && !focused && begun && own.ID != 0 {
+			_, err = b.cfg.Desktop.FocusWindow(asked, own.ID)
 		}
-		if focused {
-			return nil
+		if focused || err != nil && asked.Err() == nil {
+			return err
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -42,9 +30,54 @@ func (b *elements) awaitFocus(ctx context.Context, t *tab, session string) error
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
+			return b.withoutKeyboard(t)
 		}
 	}
+}
+
+func (b *elements) withoutKeyboard(t *tab) error {
+	return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
+}
+
+// hasKeyboard reports whether a page and its window have the keyboard, and returns the window.
+func (b *elements) hasKeyboard(ctx context.Context, t *tab, session string) (focused bool, own desktop.Window, err error) {
+	pid, err := b.pid(ctx)
+	if err != nil {
+		return false, own, err
+	}
+	if own, err = b.window(ctx, t.id, pid); err != nil {
+		return false, own, err
+	}
+	w, err := b.cfg.Desktop.FocusedWindow(ctx)
+	if err != nil || w.PID != pid || w.Bounds != own.Bounds { // windows in one place cannot be told apart
+		return false, own, nil //nolint:nilerr // no window has the focus
+	}
+	err = b.runScript(ctx, frame{id: t.id, session: session}, "hasFocus", &focused)
+	return focused, own, err
+}
+
+// window returns the window of a browser that is where the browser says that a tab is, or the zero
+// Window if the browser has none.
+func (b *process) window(ctx context.Context, target string, pid int) (desktop.Window, error) {
+	windows, err := b.cfg.Desktop.Windows(ctx, desktop.WindowFilter{All: true})
+	windows = slices.DeleteFunc(windows, func(w desktop.Window) bool { return w.PID != pid })
+	switch {
+	case err != nil || len(windows) == 0:
+		return desktop.Window{}, err
+	case len(windows) == 1:
+		return windows[0], nil
+	}
+	var v struct {
+		Bounds struct{ Left, Top, Width, Height int }
+	}
+	if err := b.call(ctx, "", "Browser.getWindowForTarget", map[string]any{"targetId": target}, &v); err != nil {
+		return desktop.Window{}, err
+	}
+	distance := func(r desktop.Rect) int {
+		abs := func(n int) int { return max(n, -n) }
+		return abs(r.X-v.Bounds.Left) + abs(r.Y-v.Bounds.Top) + abs(r.Width-v.Bounds.Width) + abs(r.Height-v.Bounds.Height)
+	}
+	return slices.MinFunc(windows, func(x, y desktop.Window) int { return distance(x.Bounds) - distance(y.Bounds) }), nil
 }
 
 // pid returns the process of the browser.
@@ -62,17 +95,4 @@ func (b *process) pid(ctx context.Context) (int, error) {
 		}
 	}
 	return b.app.PID, err
-}
-
-// focusWindow focuses the browser's window, if it has only one.
-func (b *process) focusWindow(ctx context.Context, pid int) error {
-	windows, err := b.cfg.Desktop.Windows(ctx, desktop.WindowFilter{All: true})
-	if err != nil {
-		return err
-	}
-	windows = slices.DeleteFunc(windows, func(w desktop.Window) bool { return w.PID != pid })
-	if len(windows) == 1 {
-		_, err = b.cfg.Desktop.FocusWindow(ctx, windows[0].ID)
-	}
-	return err
 }

@@ -398,10 +398,10 @@
     if (!e) return { error: "stale" };
     return hasFocus() && active(e) ? {} : { error: "without the focus, which another element has or takes" };
   };
-  // typed says whether the element got the key. The browser keeps some keys for itself.
-  const typed = async (n) => {
+  // typed resolves with whether the element got the key.
+  const typed = async () => {
     const late = new Promise((resolve) => setTimeout(() => resolve(false), 300));
-    return await Promise.race([typing, late]) ? {} : focused(n);
+    return { heard: await Promise.race([typing, late]) };
   };
 
   const changed = (e) => {
