@@ -141,6 +141,10 @@ func (b *elements) watched(ctx context.Context, e Element, r reference, click fu
 	select {
 	case err = <-got:
 	case <-time.After(pressedLimit):
+		cancel()
+		asked, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		err = b.runOn(asked, e, r, "lost", nil)
 	}
 	// Any other error comes from what the click did: the page has gone, or shows a dialog.
 	if failed, ok := errors.AsType[*NotReadyError](err); ok {
@@ -149,7 +153,7 @@ func (b *elements) watched(ctx context.Context, e Element, r reference, click fu
 	return nil
 }
 
-// pressedLimit is how long a page may take to say what got a click.
+// pressedLimit is how long a click may take to reach its page.
 const pressedLimit = 2 * time.Second
 
 // still returns a *NotReadyError if an element is no longer where aim found it, or is covered there.

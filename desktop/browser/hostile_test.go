@@ -131,6 +131,11 @@ func TestClickOnWhatMoves(t *testing.T) {
 		"/frame": `<title>none</title><button id=b style="position:absolute;left:50px;top:50px;width:100px;height:30px" onclick="document.title='safe'">Safe</button>
 			<iframe id=f src="OTHER/late" style="display:none;position:absolute;left:0;top:0;width:500px;height:500px;border:0"></iframe>
 			<script>b.onmouseenter = () => { f.style.display = 'block' }</script>`,
+		"/lateframe": `<title>none</title><button id=b style="position:absolute;left:50px;top:50px;width:100px;height:30px" onclick="document.title='safe'">Safe</button>
+			<iframe id=f src="OTHER/late" style="position:absolute;left:0;top:600px;width:500px;height:500px;border:0"></iframe>
+			<script>b.onmouseenter = () => setTimeout(() => { f.style.top = 0 }, 8)</script>`,
+		"/keeps": `<title>none</title><button id=b style="position:absolute;left:50px;top:50px;width:100px;height:30px" onclick="document.title='safe'">Safe</button>
+			<script>addEventListener('pointerdown', (e) => e.stopImmediatePropagation(), true)</script>`,
 	})
 	d := startDesktop(t, desktop.Config{})
 	for _, headless := range []bool{false, true} {
@@ -139,7 +144,7 @@ func TestClickOnWhatMoves(t *testing.T) {
 			profile = "headless"
 		}
 		b := start(t, browser.Config{Desktop: d, Headless: headless, Profile: profile, Args: []string{"--site-per-process"}})
-		for _, path := range []string{"/overlay", "/swap", "/late", "/press", "/frame"} {
+		for _, path := range []string{"/overlay", "/swap", "/late", "/press", "/frame", "/lateframe", "/keeps"} {
 			for range 3 {
 				if _, err := d.Move(t.Context(), desktop.Move{At: desktop.Point{X: 5, Y: 600}}); err != nil {
 					t.Fatal(err)
@@ -147,7 +152,8 @@ func TestClickOnWhatMoves(t *testing.T) {
 				navigate(t, b, site+path)
 				done, err := b.Click(t.Context(), browser.Click{Element: css("#b"), Timeout: 500})
 				title := evaluate[string](t, b, "new Promise((resolve) => setTimeout(() => resolve(document.title), 50))")
-				if title == "deleted" && err == nil || (path == "/overlay" || path == "/frame") && err == nil {
+				refused := map[string]bool{"/overlay": true, "/frame": true}[path]
+				if title != "safe" && path != "/press" && err == nil || refused && err == nil || path == "/keeps" && err != nil {
 					t.Errorf("%s, headless %t: %s, %+v, %v", path, headless, title, done, err)
 				}
 				t.Logf("%s, headless %t: %s, %v", path, headless, title, err)

@@ -340,7 +340,7 @@
 
   // hover resolves hovering with where the pointer next moves, and pressing with "", or with what
   // gets the next press of a button in place of the element.
-  let hovering = null, pressing = null;
+  let hovering = null, pressing = null, gotPress = false;
   const hover = (n) => {
     const e = get(n);
     if (!e) return { error: "stale" };
@@ -348,24 +348,26 @@
       addEventListener("mousemove", (m) => resolve(m.isTrusted ? { x: m.clientX, y: m.clientY } : null), { capture: true, once: true });
       setTimeout(() => resolve(null), 1000);
     });
+    gotPress = false;
+    const names = ["pointerdown", "mousedown", "mouseup"]; // a page may keep some of them from others
     pressing = new Promise((resolve) => {
       const press = (p) => {
         if (!p.isTrusted) return;
-        removeEventListener("pointerdown", press, true);
+        for (const name of names) removeEventListener(name, press, true);
         const top = call(p, "composedPath")[0];
+        gotPress = true;
         resolve(clicks(e, top) ? "" : label(top));
       };
-      addEventListener("pointerdown", press, true);
+      for (const name of names) addEventListener(name, press, true);
     });
     return {};
   };
   const hovered = () => hovering;
   const pressed = async () => {
-    const late = new Promise((resolve) => setTimeout(() => resolve(null), 5000));
-    const top = await Promise.race([pressing, late]);
-    if (top === null) return { error: "out of reach: the page got no click" };
+    const top = await pressing;
     return top ? { error: `covered by ${top}, which got the click` } : {};
   };
+  const lost = () => gotPress ? {} : { error: "out of reach: the page got no click" };
 
   const hasFocus = () => call(document, "hasFocus");
   // shows says how likely a person is to look at the page: 3 if it has the focus, 0 if it is hidden.
@@ -471,5 +473,5 @@
     return { found: !words || innerText().includes(words) };
   };
 
-  return { nonce, outline, query, aim, still, hover, hovered, pressed, focus, focused, typed, hasFocus, shows, fill, select, text, has, get, label, origin, find: outline };
+  return { nonce, outline, query, aim, still, hover, hovered, pressed, lost, focus, focused, typed, hasFocus, shows, fill, select, text, has, get, label, origin, find: outline };
 })()
