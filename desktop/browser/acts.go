@@ -31,6 +31,10 @@ var acting = map[string]string{
 	"Page.resetNavigationHistory": "go in the history", "Network.emulateNetworkConditions": "slow page down",
 	"Network.emulateNetworkConditionsByRule": "slow page down", "Network.overrideNetworkState": "slow page down",
 	"Browser.grantPermissions": "answer permission dialogs", "Browser.setPermission": "answer permission dialogs",
+	"Network.setBlockedURLs": "block requests", "Runtime.terminateExecution": "stop scripts",
+	"Storage.clearDataForOrigin": "clear data", "Storage.clearDataForStorageKey": "clear data", "Storage.clearCookies": "clear data",
+	"Network.clearBrowserCookies": "clear data", "Network.clearBrowserCache": "clear data", "Network.deleteCookies": "clear data",
+	"Security.setIgnoreCertificateErrors": "ignore certificates", "Security.handleCertificateError": "ignore certificates",
 	"Fetch.enable": "intercept requests", "Network.setRequestInterception": "intercept requests",
 	"Autofill": "fill form", "DeviceAccess": "choose device", "FedCm": "answer sign-in dialog", "Input": "", "PWA": "use web app",
 	// These stop scripts, or answer for a security key.
@@ -54,14 +58,20 @@ func (c *client) checkControl(method string) error {
 	return c.held()
 }
 
-// withoutGesture returns the parameters of a script that does not count as what a person does: it
-// opens no windows.
-func withoutGesture(params []byte) []byte {
-	var p map[string]json.RawMessage
-	if json.Unmarshal(params, &p) != nil {
+// refused are parameters that are false while another actor has control alone. By userGesture a
+// script can do what a page may do only after a click, and by waitForDebuggerOnStart new pages and
+// frames wait for the client.
+var refused = map[string]string{
+	"Runtime.evaluate": "userGesture", "Runtime.callFunctionOn": "userGesture", "Target.setAutoAttach": "waitForDebuggerOnStart",
+}
+
+// withFalse returns parameters with one of them set to false.
+func withFalse(params []byte, name string) []byte {
+	p := map[string]json.RawMessage{}
+	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
 		return params // the browser refuses them
 	}
-	delete(p, "userGesture")
+	p[name] = json.RawMessage("false")
 	return encode(p)
 }
 

@@ -75,6 +75,8 @@ type session struct {
 	target string
 	page   bool // the client gets the events of domain Page, and answers dialogs
 
+	emulatesFocus bool // the client has had the page say that it has the focus; guarded by tabs.mu
+
 	intercepts map[string]interception // by command, as the client wants it; guarded by tabs.mu
 }
 
@@ -371,15 +373,16 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 		return nil, err
 	}
 	c.report(method, m.params)
+	if name := refused[method]; name != "" && c.held() != nil {
+		m.params = withFalse(m.params, name)
+	}
 	switch method {
 	case "Browser.close":
 		return nil, errLeft
 	case "Page.enable", "Page.disable":
 		c.b.setPage(s, strings.HasSuffix(method, "enable"))
-	case "Runtime.evaluate", "Runtime.callFunctionOn":
-		if c.held() != nil {
-			m.params = withoutGesture(m.params)
-		}
+	case "Emulation.setFocusEmulationEnabled":
+		c.b.setEmulatesFocus(s)
 	case "Page.setDownloadBehavior":
 		m.params = []byte(`{"behavior":"default"}`)
 	case "Browser.setDownloadBehavior":

@@ -44,6 +44,8 @@ func TestControl(t *testing.T) {
 		"FedCm.dismissDialog": object("dialogId", "1"), "DeviceAccess.enable": object(), "PWA.launch": object("manifestId", "1"),
 		"Page.setDeviceMetricsOverride":  object("width", 100, "height", 100, "deviceScaleFactor", 1, "mobile", false),
 		"Emulation.setVirtualTimePolicy": object("policy", "pause"), "Debugger.enable": object(), "Debugger.pause": object(),
+		"Runtime.terminateExecution": object(), "Network.setBlockedURLs": object("urls", []string{"*"}),
+		"Storage.clearDataForOrigin":             object("origin", "*", "storageTypes", "all"),
 		"DOMDebugger.setEventListenerBreakpoint": object("eventName", "click"), "WebAuthn.enable": object(), "Fetch.enable": object(),
 		"Page.setRPHRegistrationMode": object("mode", "autoAccept"), "Browser.grantPermissions": object("permissions", []string{"geolocation"}),
 		"Network.emulateNetworkConditions": object("offline", true, "latency", 0, "downloadThroughput", 0, "uploadThroughput", 0),

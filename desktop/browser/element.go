@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,7 +46,11 @@ func (b *Browser) Fill(ctx context.Context, f Fill) error {
 	a := desktop.Action{Command: "fill", Target: f.Element.String(), Secret: f.Secret}
 	return explain(ctx, b.inTurn(ctx, "fill", func(ctx context.Context, _ *desktop.Turn) error {
 		return b.perform(ctx, a, func(ctx context.Context) error {
-			return b.runOn(ctx, f.Element, r, "fill", nil, f.Text)
+			var v struct{ Insert bool }
+			if err := b.runOn(ctx, f.Element, r, "fill", &v, f.Text, f.Secret != ""); err != nil || !v.Insert {
+				return err
+			}
+			return b.call(ctx, r.frame.session, "Input.insertText", map[string]any{"text": f.Text}, nil)
 		})
 	}))
 }
@@ -142,34 +145,31 @@ func (b *elements) press(ctx context.Context, p Press) error {
 		default:
 			err = b.cfg.Desktop.Press(ctx, desktop.Press{Keys: p.Keys})
 		}
-		if err == nil && named {
-			err = b.typed(ctx, p.Element, t, session, r)
+		if err == nil && named && !keptByBrowser(p.Keys) {
+			err = b.typed(ctx, p.Element, r)
 		}
 		return err
 	})
 }
 
-// typedLimit is how long a page may take to say whether an element got a key.
-const typedLimit = time.Second
+// keptByBrowser reports whether the browser may keep a key from the page.
+func keptByBrowser(keys string) bool {
+	parts := strings.Split(strings.ToLower(keys), "+")
+	last := parts[len(parts)-1]
+	return bitsOf(parts[:len(parts)-1])&^modifierBits["shift"] != 0 || len(last) > 1 && last[0] == 'f' && strings.Trim(last[1:], "0123456789") == ""
+}
 
-// typed returns a *NotReadyError if another element or window may have got the key that was pressed:
-// the element did not get it, and has the focus no more. The browser keeps some keys for itself.
-func (b *elements) typed(ctx context.Context, e Element, t *tab, session string, r reference) error {
+// typedLimit is how long a page may take to say whether an element got a key.
+const typedLimit = 2 * time.Second
+
+// typed returns a *NotReadyError if an element did not get the key that was pressed.
+func (b *elements) typed(ctx context.Context, e Element, r reference) error {
 	ctx, cancel := context.WithTimeout(ctx, typedLimit)
 	defer cancel()
 	var v struct{ Heard bool }
-	err := b.runOn(ctx, e, r, "typed", &v)
-	if err == nil && !v.Heard {
-		err = b.runOn(ctx, e, r, "focused", nil)
-	}
-	if err == nil && !v.Heard && !b.cfg.Headless {
-		if focused, _, err := b.hasKeyboard(ctx, t, session); err == nil && !focused {
-			return b.withoutKeyboard(t)
-		}
-	}
-	// Any other error comes from what the key did: the page has gone, or shows a dialog.
-	if failed, ok := errors.AsType[*NotReadyError](err); ok {
-		return failed
+	// An error comes from what the key did: the page has gone, or shows a dialog.
+	if err := b.runOn(ctx, e, r, "typed", &v); err == nil && !v.Heard {
+		return &NotReadyError{e.String(), "without the key: another element or window may have got it"}
 	}
 	return nil
 }

@@ -69,6 +69,55 @@ func TestTabThatClaimsTheFocus(t *testing.T) {
 	}
 }
 
+// TestActiveTabThatIsSilent: text for the tab that is shown goes to no other tab while it is busy, or
+// while a client has another tab say that it has the focus.
+func TestActiveTabThatIsSilent(t *testing.T) {
+	t.Parallel()
+	site, other, told := pages(t, map[string]string{
+		"/first": `<title>first</title><input id=pw oninput="fetch('/tell?'+value)">`,
+		"/bank":  `<title>bank</title><input id=pw>`,
+	})
+	b := start(t, browser.Config{Desktop: startDesktop(t, desktop.Config{})})
+	ctx := t.Context()
+	navigate(t, b, site+"/first")
+	tabs, err := b.Tabs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := tabs[0].ID
+	bank, err := b.NewTab(ctx, other+"/bank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Wait(ctx, browser.Wait{Tab: bank.ID, Selector: "#pw", Timeout: 10_000}); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, b, first)
+	for name, prepare := range map[string]func(){
+		"busy": func() {
+			evaluate[any](t, b, "setTimeout(() => { for (const end = Date.now() + 3000; Date.now() < end;); }), null")
+		},
+		"another says that it has the focus": func() {
+			c.result("", "Emulation.setFocusEmulationEnabled", object("enabled", true))
+		},
+	} {
+		if _, err := b.Evaluate(ctx, browser.Evaluate{Tab: bank.ID, Expression: "pw.value = ''"}); err != nil {
+			t.Fatal(name, err)
+		}
+		prepare()
+		if _, err := b.Text(ctx, browser.TextQuery{Tab: first}); err != nil { // it is the one that was used last
+			t.Fatal(name, err)
+		}
+		if err := b.Fill(ctx, browser.Fill{Element: css("#pw"), Text: "for the bank"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		v, err := b.Evaluate(ctx, browser.Evaluate{Tab: bank.ID, Expression: "pw.value"})
+		if err != nil || string(v.Value) != `"for the bank"` || len(told()) > 0 {
+			t.Errorf("%s: the bank has %s, %v; the other page has told %q", name, v.Value, err, told())
+		}
+	}
+}
+
 // TestFrameThatTakesTheFocus: a frame of another site that takes the focus all the time gets no text,
 // and no key that Press says is done.
 func TestFrameThatTakesTheFocus(t *testing.T) {

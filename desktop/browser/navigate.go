@@ -167,9 +167,12 @@ func (b *tabs) describe(t *tab) (Tab, error) {
 	return t.describe(t.id), nil
 }
 
+// titleLimit is how long a page may take to tell its title.
+const titleLimit = 300 * time.Millisecond
+
 // readTitle asks a page for its title, which the browser reports later.
 func (b *tabs) readTitle(ctx context.Context, t *tab, session string) {
-	ctx, cancel := context.WithTimeout(ctx, visibleLimit)
+	ctx, cancel := context.WithTimeout(ctx, titleLimit)
 	defer cancel()
 	var title string
 	if b.evaluateIn(ctx, session, 0, "document.title.slice(0, 2000)", &title) == nil {

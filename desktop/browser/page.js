@@ -386,12 +386,13 @@
     call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
     call(e, "focus");
     typing = new Promise((resolve) => {
+      const names = ["keydown", "keypress", "keyup"]; // a page may keep some of them from others
       const key = (k) => {
-        if (!k.isTrusted) return;
-        removeEventListener("keydown", key, true);
-        if (call(k, "composedPath").includes(e)) resolve(true);
+        if (!k.isTrusted || !call(k, "composedPath").includes(e)) return;
+        for (const name of names) removeEventListener(name, key, true);
+        resolve(true);
       };
-      addEventListener("keydown", key, true);
+      for (const name of names) addEventListener(name, key, true);
     });
     return {};
   };
@@ -402,7 +403,7 @@
   };
   // typed resolves with whether the element got the key.
   const typed = async () => {
-    const late = new Promise((resolve) => setTimeout(() => resolve(false), 300));
+    const late = new Promise((resolve) => setTimeout(() => resolve(false), 1000));
     return { heard: await Promise.race([typing, late]) };
   };
 
@@ -411,8 +412,9 @@
     e.dispatchEvent(new Event("change", { bubbles: true }));
   };
 
-  // fill replaces the text of a field.
-  const fill = (n, text) => {
+  // fill replaces the text of a field. It returns insert if the text is still to be inserted, where
+  // the focus is: editors of pages handle that as a person's input.
+  const fill = (n, text, secret) => {
     const e = get(n);
     if (!e) return { error: "stale" };
     if (read(e, "disabled")) return { error: "disabled" };
@@ -427,11 +429,17 @@
     }
     if (tag(e) === "INPUT" && ["checkbox", "radio", "file", "button", "submit", "reset", "image", "hidden"].includes(e.type)) return { error: "not a text field" };
     if (!active(e)) return { error: "without the focus, which another element takes" };
-    if (tag(e) === "INPUT" || tag(e) === "TEXTAREA") e.select();
-    else if (editable(e)) getSelection().selectAllChildren(e);
+    const field = tag(e) === "INPUT" || tag(e) === "TEXTAREA";
+    if (field) {
+      const most = read(e, "maxLength");
+      if (most >= 0 && text.length > most) return { error: `a field for at most ${most} characters` };
+      e.select();
+    } else if (editable(e)) getSelection().selectAllChildren(e);
     else return { error: "not a text field" };
+    if (!field && !secret && text !== "") return { insert: true };
     // The same task gives the focus and the text, so no other page can take the focus between.
     const done = call(document, "execCommand", text === "" ? "delete" : "insertText", false, text);
+    if (field && text !== "" && read(e, "value") === "") return { error: `without the text: it takes no such value, or the page removes it` };
     return done || text === "" ? {} : { error: "not ready for text" };
   };
 

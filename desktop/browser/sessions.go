@@ -27,6 +27,23 @@ func (b *clients) setPage(s *session, on bool) {
 	s.page = on
 }
 
+func (b *clients) setEmulatesFocus(s *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.emulatesFocus = true
+}
+
+// emulatesFocus reports whether a page may say that it has the focus, and is visible, because a
+// client wants that. The caller has mu.
+func (b *tabs) emulatesFocus(target string) bool {
+	for _, s := range b.sessions {
+		if s.emulatesFocus && s.target == target {
+			return true
+		}
+	}
+	return false
+}
+
 // madeBy reports whether a client that f accepts has made a browser context.
 func (b *clients) madeBy(contextID string, f func(*client) bool) bool {
 	b.mu.Lock()

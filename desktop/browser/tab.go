@@ -91,7 +91,7 @@ func (b *tabs) follow(ctx context.Context) error {
 	for method, params := range map[string]any{
 		"Target.setDiscoverTargets":   map[string]any{"discover": true, "filter": onlyPages},
 		"Browser.setDownloadBehavior": map[string]any{"behavior": "default", "eventsEnabled": true},
-		"Target.setAutoAttach":        map[string]any{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": onlyPages},
+		"Target.setAutoAttach":        map[string]any{"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": onlyPages},
 	} {
 		if err := b.call(ctx, "", method, params, nil); err != nil {
 			return err
@@ -214,7 +214,7 @@ func (b *tabs) watchSession(session string) {
 		{"Runtime.enable", object{}},
 		{"Network.enable", object{"maxTotalBufferSize": 1 << 20, "maxResourceBufferSize": 1 << 18, "maxPostDataSize": 0}},
 		{"Target.setAutoAttach", object{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": frames}},
-		{"Runtime.runIfWaitingForDebugger", object{}}, // windows that pages open wait for it, whatever setAutoAttach says
+		{"Runtime.runIfWaitingForDebugger", object{}}, // windows that pages open wait also without waitForDebuggerOnStart
 	} {
 		b.post(session, c.method, c.params)
 	}
@@ -366,53 +366,6 @@ func (b *tabs) tab(ctx context.Context, id string) (*tab, string, error) {
 	b.uses++
 	t.used = b.uses
 	return t, t.session, nil
-}
-
-// visibleLimit is how long a page may take to answer whether it is visible.
-const visibleLimit = time.Second
-
-// active returns the id of the tab that is visible. If windows show several, it is the one
-// with the focus, or the one that was used last.
-func (b *tabs) active(ctx context.Context) (string, error) {
-	type candidate struct {
-		id, session string
-		used        uint64
-		score       int
-	}
-	var all []candidate
-	b.mu.Lock()
-	for _, t := range b.all {
-		all = append(all, candidate{t.id, t.session, t.used, 0})
-	}
-	b.mu.Unlock()
-	switch len(all) {
-	case 0:
-		return "", fmt.Errorf("%w: none is open", ErrNoTab)
-	case 1:
-		return all[0].id, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, visibleLimit)
-	defer cancel()
-	results := make(chan int, len(all))
-	for i := range all {
-		go func() {
-			var score int
-			if b.runScript(ctx, frame{id: all[i].id, session: all[i].session}, "shows", &score) == nil {
-				all[i].score = score
-			}
-			results <- i
-		}()
-	}
-	for range all {
-		<-results
-	}
-	best := slices.MaxFunc(all, func(x, y candidate) int {
-		if x.score != y.score {
-			return x.score - y.score
-		}
-		return int(x.used) - int(y.used) //nolint:gosec // counts of calls
-	})
-	return best.id, nil
 }
 
 // Tabs returns the tabs, in the order in which they were opened.

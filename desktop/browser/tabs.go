@@ -41,7 +41,7 @@ func (b *Browser) NewTab(ctx context.Context, url string) (Tab, error) {
 func (b *Browser) ActivateTab(ctx context.Context, id string) error {
 	ctx, cancel := Milliseconds(0).limit(ctx, "activate tab", pageLimit)
 	defer cancel()
-	t, _, err := b.tab(ctx, id)
+	t, session, err := b.tab(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,9 @@ func (b *Browser) ActivateTab(ctx context.Context, id string) error {
 	if err != nil {
 		return explain(ctx, err)
 	}
-	// The pages learn later which one is visible.
-	for {
-		active, err := b.active(ctx)
-		if err != nil || active == t.id {
+	for { // the page learns later that it is visible
+		var shows int
+		if err := b.runScript(ctx, frame{id: t.id, session: session}, "shows", &shows); err != nil || shows > 0 {
 			return explain(ctx, err)
 		}
 		select {
