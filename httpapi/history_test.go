@@ -178,8 +178,8 @@ func TestTokensShowNoPastAfterClockSetBack(t *testing.T) {
 	s.do(t, call{path: mainPath + "/recordings/" + recent + "/timeline", header: token}).want(t, 200)
 }
 
-// TestTokensShowNoPastOfOtherDirectory: a server did not know the recordings when it made a token,
-// as those of another server, or of a directory that it got since.
+// TestTokensShowNoPastOfOtherDirectory: a token does not show earlier recordings in a directory that
+// the server did not have when it made the token.
 func TestTokensShowNoPastOfOtherDirectory(t *testing.T) {
 	t.Parallel()
 	state, recordings := t.TempDir(), t.TempDir()

@@ -53,7 +53,7 @@ func (b *tabs) active(ctx context.Context) (string, error) {
 			ask := func() error { return b.runScript(ctx, frame{id: t.id, session: t.session}, "shows", &shows) }
 			err := ask()
 			for err != nil && ctx.Err() == nil && b.lives(t.id) { // it loads another page
-				_ = pauseOf(20 * time.Millisecond)(ctx)
+				_ = pause(ctx, 20*time.Millisecond)
 				err = ask()
 			}
 			switch {

@@ -44,7 +44,8 @@ type aimed struct {
 // the desktop's pointer if the element is visible on the screen, and otherwise by the
 // protocol. Other input can run while the element is not ready. Click does not wait for what the
 // page does then. It returns a *NotReadyError if the element cannot be clicked within
-// Click.Timeout, or if something else got the click, and a *desktop.DeadlineError if the whole call takes 10 s longer than that.
+// Click.Timeout, or if something else got the click, and a *desktop.DeadlineError if the whole
+// call takes 10 s longer than that.
 func (b *Browser) Click(ctx context.Context, c Click) (Clicked, error) {
 	c.Button, c.Count, c.Timeout = cmp.Or(c.Button, desktop.ButtonLeft), cmp.Or(c.Count, 1), cmp.Or(c.Timeout, 5000)
 	if c.Count < 0 || c.Count > 3 {
@@ -79,7 +80,8 @@ func (b *elements) click(ctx context.Context, c Click) (done Clicked, err error)
 			if !errors.Is(err, ErrNotReady) || done.Via != "" || time.Until(end) <= 0 {
 				return err
 			}
-			if err := turn.Yield(ctx, pauseOf(aimPause)); err != nil {
+			pause := func(ctx context.Context) error { return pause(ctx, aimPause) }
+			if err := turn.Yield(ctx, pause); err != nil {
 				return err
 			}
 		}
@@ -93,14 +95,12 @@ const (
 	aimPause = 50 * time.Millisecond  // in which other input can run
 )
 
-func pauseOf(d time.Duration) func(context.Context) error {
-	return func(ctx context.Context) error {
-		select {
-		case <-time.After(d):
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

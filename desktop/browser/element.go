@@ -94,7 +94,8 @@ type Press struct {
 
 // Press shows a page, gives an element the focus if one is named, and presses a key or chord with
 // the desktop's keyboard. It returns a *NotReadyError if the page is not in the window that has
-// the focus, or if another element takes the focus or the key. A headless browser accepts only named keys and single characters.
+// the focus, or if another element takes the focus or the key. A headless browser accepts only named
+// keys and single characters.
 func (b *Browser) Press(ctx context.Context, p Press) error {
 	if p.Keys == "" {
 		return &InvalidError{"Keys", "must name a key or chord"}

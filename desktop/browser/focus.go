@@ -16,8 +16,12 @@ const focusLimit = 2 * time.Second
 func (b *elements) awaitFocus(ctx context.Context, t *tab, session string) error {
 	asked, cancel := context.WithTimeout(ctx, focusLimit)
 	defer cancel()
+	pid, err := b.pid(asked)
+	if err != nil {
+		return err
+	}
 	for begun := true; ; begun = false {
-		focused, own, err := b.hasKeyboard(asked, t, session)
+		focused, own, err := b.hasKeyboard(asked, t, session, pid)
 		if err == nil && !focused && begun && own.ID != 0 {
 			_, err = b.cfg.Desktop.FocusWindow(asked, own.ID)
 		}
@@ -30,21 +34,13 @@ func (b *elements) awaitFocus(ctx context.Context, t *tab, session string) error
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return b.withoutKeyboard(t)
+			return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
 		}
 	}
 }
 
-func (b *elements) withoutKeyboard(t *tab) error {
-	return &NotReadyError{"the page " + b.infoOf(t).Title, "not in the window that has the focus"}
-}
-
 // hasKeyboard reports whether a page and its window have the keyboard, and returns the window.
-func (b *elements) hasKeyboard(ctx context.Context, t *tab, session string) (focused bool, own desktop.Window, err error) {
-	pid, err := b.pid(ctx)
-	if err != nil {
-		return false, own, err
-	}
+func (b *elements) hasKeyboard(ctx context.Context, t *tab, session string, pid int) (focused bool, own desktop.Window, err error) {
 	if own, err = b.window(ctx, t.id, pid); err != nil {
 		return false, own, err
 	}

@@ -338,6 +338,23 @@
     return why ? { error: "covered by " + why } : {};
   };
 
+  // next resolves with what take returns for an event of a person, unless that is undefined. There are
+  // several names, as a page may keep some events from others. The next call ends the wait.
+  let waiting = new AbortController();
+  const next = (names, take) => {
+    waiting.abort();
+    const wait = waiting = new AbortController();
+    return new Promise((resolve) => {
+      const listener = (event) => {
+        const taken = event.isTrusted ? take(call(event, "composedPath")) : undefined;
+        if (taken === undefined) return;
+        wait.abort();
+        resolve(taken);
+      };
+      for (const name of names) addEventListener(name, listener, { capture: true, signal: wait.signal });
+    });
+  };
+
   // hover resolves hovering with where the pointer next moves, and pressing with "", or with what
   // gets the next press of a button in place of the element.
   let hovering = null, pressing = null, gotPress = false;
@@ -349,16 +366,9 @@
       setTimeout(() => resolve(null), 1000);
     });
     gotPress = false;
-    const names = ["pointerdown", "mousedown", "mouseup"]; // a page may keep some of them from others
-    pressing = new Promise((resolve) => {
-      const press = (p) => {
-        if (!p.isTrusted) return;
-        for (const name of names) removeEventListener(name, press, true);
-        const top = call(p, "composedPath")[0];
-        gotPress = true;
-        resolve(clicks(e, top) ? "" : label(top));
-      };
-      for (const name of names) addEventListener(name, press, true);
+    pressing = next(["pointerdown", "mousedown", "mouseup"], ([top]) => {
+      gotPress = true;
+      return clicks(e, top) ? "" : label(top);
     });
     return {};
   };
@@ -385,15 +395,7 @@
     if (!e) return { error: "stale" };
     call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
     call(e, "focus");
-    typing = new Promise((resolve) => {
-      const names = ["keydown", "keypress", "keyup"]; // a page may keep some of them from others
-      const key = (k) => {
-        if (!k.isTrusted || !call(k, "composedPath").includes(e)) return;
-        for (const name of names) removeEventListener(name, key, true);
-        resolve(true);
-      };
-      for (const name of names) addEventListener(name, key, true);
-    });
+    typing = next(["keydown", "keypress", "keyup"], (path) => path.includes(e) || undefined);
     return {};
   };
   const focused = (n) => {
@@ -439,7 +441,7 @@
     if (!field && !secret && text !== "") return { insert: true };
     // The same task gives the focus and the text, so no other page can take the focus between.
     const done = call(document, "execCommand", text === "" ? "delete" : "insertText", false, text);
-    if (field && text !== "" && read(e, "value") === "") return { error: `without the text: it takes no such value, or the page removes it` };
+    if (field && text !== "" && read(e, "value") === "") return { error: "without the text: it takes no such value, or the page removes it" };
     return done || text === "" ? {} : { error: "not ready for text" };
   };
 
