@@ -88,7 +88,7 @@ func (t *Tracker) DrainWindow(ctx context.Context, win xproto.Window) error {
 	}
 	p := t.display.watch(pid)
 	defer p.close()
-	err := p.waitWoken(ctx, thorough, func() { t.tree.wake(top) })
+	err := p.waitWoken(ctx, func() { t.tree.wake(top) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has exited
 	}

@@ -47,43 +47,40 @@ func (p *process) close() {
 	}
 }
 
-// sleepCheck says how thoroughly to check that a process sleeps.
-type sleepCheck struct {
-	checks int // consecutive checks that must find it asleep
-	trips  int // round trips to the server within each check
-}
-
-var (
-	thorough = sleepCheck{2, 3} // a mistake would change what is typed
-	quick    = sleepCheck{1, 1} // a mistake means that input does not wait
+const (
+	// sleepChecks is how many consecutive checks must find a process asleep. One is too few on a
+	// busy machine, where a program that opens a dialog waits for many answers of the X server.
+	sleepChecks = 2
+	// sleepTrips is the number of round trips to the server within each check.
+	sleepTrips = 3
 )
 
 // waitWoken waits until the process has probably handled all events: it sleeps, wake wakes
 // it, and it sleeps again. The first sleep is not enough: a program that flushes its
 // requests before it sleeps may read events, which it handles only when it next wakes
 // (xterm does, once in a few hundred times).
-func (p *process) waitWoken(ctx context.Context, c sleepCheck, wake func()) error {
-	sleeps, err := p.waitAsleep(ctx, c, nil)
+func (p *process) waitWoken(ctx context.Context, wake func()) error {
+	sleeps, err := p.waitAsleep(ctx, nil)
 	if err != nil {
 		return err
 	}
 	wake()
-	_, err = p.waitAsleep(ctx, c, sleeps)
+	_, err = p.waitAsleep(ctx, sleeps)
 	return err
 }
 
 // waitAsleep waits until the process sleeps, with nothing to read, and its threads have
 // gone to sleep more often than in before. It returns how often each thread has gone to
 // sleep.
-func (p *process) waitAsleep(ctx context.Context, c sleepCheck, before []uint64) (sleeps []uint64, err error) {
+func (p *process) waitAsleep(ctx context.Context, before []uint64) (sleeps []uint64, err error) {
 	checks := 0
 	err = p.display.poll(ctx, func() (bool, error) {
-		now, err := p.display.asleep(c.trips, p)
+		now, err := p.display.asleep(p)
 		if checks++; now == nil || slices.Equal(now, before) {
 			checks = 0
 		}
 		sleeps = now
-		return checks == c.checks, err
+		return checks == sleepChecks, err
 	})
 	return sleeps, err
 }
@@ -110,13 +107,13 @@ func (p *process) unread() bool {
 // thread has gone to sleep, or nil if a thread was awake or something is unread. If the
 // kernel does not list sockets, sleep alone counts. The error is fs.ErrNotExist if all
 // processes have exited.
-func (d *Display) asleep(trips int, all ...*process) ([]uint64, error) {
+func (d *Display) asleep(all ...*process) ([]uint64, error) {
 	pids := pidsOf(all)
 	before, err := sleeps(pids...)
 	if before == nil {
 		return nil, err
 	}
-	for range trips {
+	for range sleepTrips {
 		if err := request.Sync(d.X); err != nil {
 			return nil, err
 		}
@@ -134,7 +131,7 @@ func (d *Display) asleep(trips int, all ...*process) ([]uint64, error) {
 // allAsleep reports whether all processes that have not exited sleep at the same time,
 // with nothing to read.
 func (d *Display) allAsleep(all []*process) (bool, error) {
-	sleeps, err := d.asleep(1, all...)
+	sleeps, err := d.asleep(all...)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}

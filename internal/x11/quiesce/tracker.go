@@ -271,9 +271,9 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 	ended := false // a child has, or is about to
 	err := t.display.poll(ctx, func() (_ bool, err error) {
 		if pings { // which have woken it
-			_, err = app.waitAsleep(ctx, quick, nil)
+			_, err = app.waitAsleep(ctx, nil)
 		} else {
-			err = app.waitWoken(ctx, quick, func() { t.tree.wake(top) })
+			err = app.waitWoken(ctx, func() { t.tree.wake(top) })
 		}
 		if _, _, shown := t.tree.application(top); !shown {
 			t.children = parentOf(app.pid)
