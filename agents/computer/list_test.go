@@ -3,6 +3,8 @@ package computer_test
 import (
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -59,6 +61,15 @@ func TestActions(t *testing.T) {
 	wants(t, got, "1 before it were done")
 	wants(t, got, "1. Clicked at [5, 5].\n2. Failed: ")
 	wants(t, a.must("computer", list("", []string{"window"}, missing, beside)), "2. Clicked at [5, 5].")
+
+	another := connectTo(t, &mcp.StreamableClientTransport{Endpoint: a.url + "?actor=another", MaxRetries: -1})
+	a.must("screenshot", nil)
+	last := xterm(t, d, "cat")
+	another.must("screenshot", nil)
+	under := args{"action": "left_click", "coordinate": []int{last.Bounds.X + 50, last.Bounds.Y + 50}}
+	if got := a.call("computer", list("", nil, under)); !got.failed {
+		t.Errorf("another actor's screenshot counts: %s", got.text)
+	}
 
 	a.refuses("computer", list("never", nil, beside), "expect: must be same, window or any")
 	a.refuses("computer", list("", []string{"never"}, beside), "stopOn: must have")

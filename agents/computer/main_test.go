@@ -48,6 +48,7 @@ func startDesktop(t *testing.T, cfg desktop.Config) *desktop.Desktop {
 type agent struct {
 	t       *testing.T
 	session *mcp.ClientSession
+	url     string // of the server; empty: it is not served over HTTP
 }
 
 // connect serves a desktop over HTTP and connects a client to it.
@@ -57,9 +58,14 @@ func connect(t *testing.T, d computer.Desktop, cfg computer.Config) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(s)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		by := desktop.Actor{Kind: desktop.ActorAPI, Name: r.URL.Query().Get("actor")}
+		s.ServeHTTP(w, r.WithContext(desktop.WithActor(r.Context(), by)))
+	}))
 	t.Cleanup(web.Close)
-	return connectTo(t, &mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client(), MaxRetries: -1})
+	a := connectTo(t, &mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client(), MaxRetries: -1})
+	a.url = web.URL
+	return a
 }
 
 func connectTo(t *testing.T, transport mcp.Transport) *agent {
@@ -74,7 +80,7 @@ func connectTo(t *testing.T, transport mcp.Transport) *agent {
 			t.Error(err)
 		}
 	})
-	return &agent{t, session}
+	return &agent{t: t, session: session}
 }
 
 // answer is the result of a tool.

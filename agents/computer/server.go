@@ -145,15 +145,23 @@ type Server struct {
 	web http.Handler
 }
 
-// seat performs the actions of a model on a desktop, and keeps the observation in which the
-// model's coordinates are.
+// seat performs the actions of models on a desktop, and keeps the observations in which their
+// coordinates are.
 type seat struct {
 	cfg  Config
 	desk Desktop
 
 	mu   sync.Mutex // guards the field below
-	last desktop.Observation
+	seen []sight    // of each actor, the latest last; at most maxSights
 }
+
+// sight is the last picture that an actor got.
+type sight struct {
+	by          desktop.Actor
+	observation desktop.Observation
+}
+
+const maxSights = 64
 
 // maxRequest bounds a request. The largest ones have a text for the clipboard.
 const maxRequest = 8 << 20

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,12 @@ func (s *seat) takeScreenshot(ctx context.Context, settle, timeout time.Duration
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = pic.Observation
+	by := desktop.ActorFrom(ctx)
+	s.seen = slices.DeleteFunc(s.seen, func(seen sight) bool { return seen.by.Same(by) })
+	if len(s.seen) == maxSights {
+		s.seen = slices.Delete(s.seen, 0, 1)
+	}
+	s.seen = append(s.seen, sight{by, pic.Observation})
 	return pic, nil
 }
 
@@ -141,15 +147,17 @@ func (s *seat) encode(ctx context.Context, o desktop.ScreenshotOptions) (*deskto
 	return &first, nil
 }
 
-// view returns the observation that coordinates are in. If no picture was taken yet, it
-// takes one.
+// view returns the observation that the actor's coordinates are in. If the actor got no picture
+// yet, view takes one.
 func (s *seat) view(ctx context.Context) (desktop.Observation, error) {
+	by := desktop.ActorFrom(ctx)
 	s.mu.Lock()
-	last := s.last
-	s.mu.Unlock()
-	if last.ID != "" {
-		return last, nil
+	i := slices.IndexFunc(s.seen, func(seen sight) bool { return seen.by.Same(by) })
+	if i >= 0 {
+		defer s.mu.Unlock()
+		return s.seen[i].observation, nil
 	}
+	s.mu.Unlock()
 	pic, err := s.takeScreenshot(ctx, 0, 0)
 	if err != nil {
 		return desktop.Observation{}, err
