@@ -159,11 +159,15 @@ const methodPermission = "session/request_permission"
 // cancelled is the result of a cancelled question for permission.
 var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
 
-// outcome returns the result for the first of the kinds that the agent offers, or nil.
+// outcome returns the result for the first of the kinds that the agent offers, or nil. It passes
+// over an option that another one shares its id with: the agent may take it for the other.
 func (q *question) outcome(kinds ...string) []byte {
 	for _, kind := range kinds {
-		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind }); i >= 0 {
-			return selectedOutcome(q.options[i].ID)
+		for i, o := range q.options {
+			shared := func(other Option) bool { return other.ID == o.ID }
+			if o.Kind == kind && !slices.ContainsFunc(q.options[:i], shared) && !slices.ContainsFunc(q.options[i+1:], shared) {
+				return selectedOutcome(o.ID)
+			}
 		}
 	}
 	return nil

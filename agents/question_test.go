@@ -205,3 +205,29 @@ func TestManyOptions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOptionsOfOneID: an option that has its id from another kind is not chosen by its kind.
+func TestOptionsOfOneID(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Permissions: agents.Policy{Mode: agents.Allow}})
+	session := newSession(t, h, "srv")
+	quoted, err := json.Marshal(fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[`+
+		`{"optionId":"x","name":"n","kind":"allow_once"},{"optionId":"x","name":"n","kind":"allow_always"},{"optionId":"y","name":"n","kind":"reject_once"}]}}`, session))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
+	open, err := h.Requests(within(t), session)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("the policy answered: the open questions are %v, %v", open, err)
+	}
+	reply := func(kind string) error {
+		return h.Answer(within(t), session, open[0].PublicID, agents.Reply{Kinds: []string{kind}})
+	}
+	if _, ok := errors.AsType[*agents.OptionError](reply(agents.AllowOnce)); !ok {
+		t.Error("the id of two options is chosen")
+	}
+	if err := reply(agents.RejectOnce); err != nil {
+		t.Error(err)
+	}
+}
