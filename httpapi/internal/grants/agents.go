@@ -95,12 +95,13 @@ func (t *agentTokens) revoke(id string) bool {
 	return false
 }
 
-// forget ends the tokens of a desktop that was deleted.
+// forget ends the tokens of a desktop that was deleted. A process whose token was revoked
+// gets no other one.
 func (t *agentTokens) forget(desktopID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for process, g := range t.grants {
-		if g.grant.Desktop == desktopID {
+		if g.grant.Desktop == desktopID && !g.grant.Over() {
 			delete(t.grants, process)
 			g.grant.end()
 		}

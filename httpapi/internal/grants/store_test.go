@@ -125,3 +125,25 @@ func TestTokensAreBounded(t *testing.T) {
 		t.Errorf("after the end of another token: %v", err)
 	}
 }
+
+// TestRevokedAgentGetsNoToken: a process whose token was revoked gets no other one, also after the
+// desktop was deleted and made again.
+func TestRevokedAgentGetsNoToken(t *testing.T) {
+	t.Parallel()
+	var tokens agentTokens
+	value := tokens.token(t.Context(), "two", "agent", "rec_0")
+	if !tokens.revoke(tokens.find(value).ID) {
+		t.Fatal("the token is not there")
+	}
+	tokens.forget("two")
+	if again := tokens.token(t.Context(), "two", "agent", "rec_0"); tokens.find(again) != nil {
+		t.Errorf("after %q was revoked the process gets %q", value, again)
+	}
+	other, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := tokens.token(other, "two", "agent", "rec_0")
+	tokens.forget("two")
+	if again := tokens.token(other, "two", "agent", "rec_0"); again == first || tokens.find(again) == nil {
+		t.Errorf("a process whose token %q ended with its desktop gets %q", first, again)
+	}
+}
