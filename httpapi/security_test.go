@@ -357,11 +357,15 @@ func TestAccessLogHidesTokens(t *testing.T) {
 	s := serve(t, Config{AccessLog: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	s.do(t, call{path: "/v1/desktop/screenshot?format=png&access%5Ftoken=" + s.Token(), anon: true})
 	s.do(t, call{path: "/?token=" + s.Token(), anon: true})
+	_, made := s.token(t, `{"scope":"view"}`)
+	for _, misspelt := range []string{"?ACCESS_TOKEN=", "?access_token[]=", "?a=1;access_token=", "%3Faccess_token="} {
+		s.do(t, call{path: "/v1/health" + misspelt + made, anon: true})
+	}
 	s.do(t, call{path: "/ui/?t=" + s.Token(), anon: true})
 	id := s.do(t, call{path: "/v1/health", header: map[string]string{"X-Request-Id": "my-id.1"}}).Header.Get("X-Request-Id")
 	text := log.String()
-	if strings.Contains(text, s.Token()) {
-		t.Errorf("the token is in the log:\n%s", text)
+	if strings.Contains(text, s.Token()) || strings.Contains(text, made) {
+		t.Errorf("a token is in the log:\n%s", text)
 	}
 	for _, want := range []string{"access_token=REDACTED", "format=png", "?token=REDACTED", "?t=REDACTED", "request=my-id.1", "status=409"} {
 		if !strings.Contains(text, want) {

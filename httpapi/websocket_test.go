@@ -50,9 +50,12 @@ func echo(s *Server) {
 					if err != nil {
 						return
 					}
-					if string(data) == "bye" {
+					switch string(data) {
+					case "bye":
 						ws.Finish()
 						continue
+					case "panic":
+						panic("at the client's wish")
 					}
 					if ws.Send(kind, data) != nil {
 						return
@@ -105,6 +108,14 @@ func TestWebSocket(t *testing.T) {
 			if !websocket.IsCloseError(err, websocket.CloseNoStatusReceived) {
 				t.Errorf("after bye: %v, want a close frame without a status", err)
 			}
+			third := s.dial(t, "/v1/test/echo", nil)
+			if err := third.WriteMessage(websocket.TextMessage, []byte("panic")); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := third.ReadMessage(); err == nil {
+				t.Error("the WebSocket of a panic goes on")
+			}
+			repeats(t, conn, "after the panic")
 			if err := conn.WriteMessage(websocket.TextMessage, []byte(strings.Repeat("x", 1001))); err != nil {
 				t.Fatal(err)
 			}

@@ -39,6 +39,15 @@ func (a *API) failed(about asked, message string, more ...any) {
 	a.log.Error(message, slices.Concat(about.ids(), []any{"method", about.method, "path", about.path}, more)...)
 }
 
+// survive logs a panic and closes the connection. It is deferred where a connection is served
+// after the handler has returned, because a panic there would end the server.
+func (a *API) survive(about asked, conn net.Conn) {
+	if p := recover(); p != nil {
+		a.failed(about, "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		_ = conn.Close()
+	}
+}
+
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
 // enter is around everything: it names the request, survives panics, and leaves
@@ -155,6 +164,7 @@ func hideSecret(path string) string {
 
 // redact takes the tokens out of a URL.
 func redact(raw string) string {
+	raw = tokens.ReplaceAllString(raw, "REDACTED")
 	path, query, found := strings.Cut(raw, "?")
 	if !found {
 		return raw
@@ -171,6 +181,9 @@ func redact(raw string) string {
 	}
 	return path + "?" + strings.Join(pairs, "&")
 }
+
+// tokens matches the tokens that the server makes. A client may have misspelt the parameter.
+var tokens = regexp.MustCompile(`dha?_[0-9A-Za-z]{8,}`)
 
 // gate decides from where requests may come.
 type gate struct {

@@ -91,7 +91,7 @@ type SocketOutput struct {
 func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, *Socket)) {
 	rc := RequestOf(ctx).Fiber.Context()
 	e := a.EntryOf(rc)
-	under, g, guest := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).guest()
+	under, g, guest, about := rc.Conn(), RequestOf(ctx).Grant, RequestOf(ctx).guest(), RequestOf(ctx).asked
 	up := websocket.FastHTTPUpgrader{
 		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true },
 		Error: func(_ *fasthttp.RequestCtx, _ int, reason error) {
@@ -110,6 +110,7 @@ func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, 
 		ws := &Socket{conn: conn, Under: under, whole: a.MessageTime, memory: a.Bodies, guest: guest}
 		defer func() { ws.message.release() }()
 		conn.SetReadLimit(most)
+		defer a.survive(about, under)
 		ws.run(e.Ending, serve)
 	})
 }
@@ -118,6 +119,8 @@ func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, 
 func (ws *Socket) run(ending <-chan struct{}, serve func(context.Context, *Socket)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
 	wg.Go(func() {
 		ticker := time.NewTicker(pingTime)
 		defer ticker.Stop()
@@ -134,8 +137,6 @@ func (ws *Socket) run(ending <-chan struct{}, serve func(context.Context, *Socke
 		}
 	})
 	serve(ctx, ws)
-	cancel()
-	wg.Wait()
 }
 
 // ping pings the client, unless something is being sent to it anyway.
