@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,17 +157,19 @@ func (in *inputs) launch(ctx context.Context, op string, l Launch) (*supervise.C
 }
 
 func (p *programs) spawn(s *session, l Launch) (*supervise.Child, error) {
-	env := supervise.Environ(s.env, l.Env...)
-	path, err := supervise.LookPath(l.App, env)
+	env, dir := supervise.Environ(s.env, l.Env...), cmp.Or(l.Dir, p.dirs.home)
+	var path string
+	err := p.user.Do(func() (err error) { // the answer must not tell what only root may know
+		if path, err = supervise.LookPath(l.App, env); err != nil {
+			return fmt.Errorf("%w: %w", ErrAppNotFound, err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return &InvalidError{"Dir", fmt.Sprintf("%q is not a directory", dir)}
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAppNotFound, err)
-	}
-	dir := l.Dir
-	if dir == "" {
-		dir = p.dirs.home
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, &InvalidError{"Dir", fmt.Sprintf("%q is not a directory", dir)}
+		return nil, err
 	}
 	return p.apps.Start(supervise.Spec{Name: filepath.Base(path), Path: path, Args: p.browserArgs(path, l.Args), Env: env, Dir: dir, Credential: p.user.Credential, ExtraFiles: l.Files})
 }

@@ -112,19 +112,23 @@ func (s Spec) resolve() (command, error) {
 		}
 		file = abs
 	}
-	path, err := LookPath(file, env)
-	if err != nil {
-		return command{}, err
-	}
-	if s.Dir != "" {
-		// execve's error would not distinguish the directory from the program.
-		if fi, err := os.Stat(s.Dir); err != nil {
-			return command{}, fmt.Errorf("working directory: %w", err)
-		} else if !fi.IsDir() {
-			return command{}, fmt.Errorf("working directory %s: %w", s.Dir, syscall.ENOTDIR)
+	var path string
+	// Errors must not tell another user which files exist where only this program can look.
+	err := User{Credential: s.Credential}.Do(func() (err error) {
+		if path, err = LookPath(file, env); err != nil || s.Dir == "" {
+			return err
 		}
-	}
-	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env}, nil
+		// execve's error would not distinguish the directory from the program.
+		fi, err := os.Stat(s.Dir)
+		if err != nil {
+			return fmt.Errorf("working directory: %w", err)
+		}
+		if !fi.IsDir() {
+			return fmt.Errorf("working directory %s: %w", s.Dir, syscall.ENOTDIR)
+		}
+		return nil
+	})
+	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env}, err
 }
 
 // closeMaster closes the master of a child that could not start.
