@@ -258,7 +258,7 @@ func (b *Browser) prepare(ctx context.Context) error {
 	if b.cfg.URL == "" {
 		return nil
 	}
-	return b.act(ctx, "navigate", withoutSecrets(b.cfg.URL, false), func(context.Context) error {
+	return b.act(ctx, "navigate", withoutSecrets(b.cfg.URL), func(context.Context) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.post(b.all[0].session, "Page.navigate", map[string]any{"url": b.cfg.URL}) // the start does not wait for the page

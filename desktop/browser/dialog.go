@@ -124,7 +124,7 @@ func (b *tabs) downloadWillBegin(params json.RawMessage) {
 	}
 	d := &Download{
 		ID: v.GUID, URL: limited(v.URL), Name: limited(filepath.Base(v.SuggestedFilename)), State: "started",
-		shownURL: limited(withoutSecrets(v.URL, true)),
+		shownURL: limited(withoutSecrets(v.URL)),
 	}
 	b.downloads = append(b.downloads, d)
 	b.emit(desktop.BrowserEvent{Kind: desktop.BrowserDownload, URL: d.shownURL, Title: d.Name, State: d.State})

@@ -185,7 +185,7 @@ func (b *tabs) readTitle(ctx context.Context, t *tab, session string) {
 // admit asks control and the policy, and emits the action, for an input whose effect takes
 // longer than a turn.
 func (b *process) admit(ctx context.Context, command, target string) error {
-	return b.act(ctx, command, withoutSecrets(target, false), func(context.Context) error { return nil })
+	return b.act(ctx, command, withoutSecrets(target), func(context.Context) error { return nil })
 }
 
 // awaitLoad waits until a document is loaded as far as until says. loader is the document, or

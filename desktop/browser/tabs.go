@@ -22,7 +22,7 @@ func (b *Browser) NewTab(ctx context.Context, url string) (Tab, error) {
 	ctx, cancel := Milliseconds(0).limit(ctx, "open tab", pageLimit)
 	defer cancel()
 	var v targetInfo
-	err := b.actOnTabs(ctx, "open tab", withoutSecrets(url, false), func(ctx context.Context) error {
+	err := b.actOnTabs(ctx, "open tab", withoutSecrets(url), func(ctx context.Context) error {
 		return b.call(ctx, "", "Target.createTarget", map[string]any{"url": url}, &v)
 	})
 	if err != nil {

@@ -14,10 +14,10 @@ var (
 )
 
 // withoutSecrets returns a URL without user name and password, which the browser's address bar does
-// not show either. If download is true, it also removes query and fragment, which often have a
-// signature. It returns only the scheme of a URL in which it does not know where the password is. text
-// must be whole: limit the result.
-func withoutSecrets(text string, download bool) string {
+// not show either, and without query and fragment, which often have a text that was typed, or a
+// signature. It returns only the scheme of a URL in which it does not know where the password is.
+// text must be whole: limit the result.
+func withoutSecrets(text string) string {
 	outer := outerSchemes.FindString(text)
 	inner := text[len(outer):]
 	u, err := url.Parse(inner)
@@ -26,14 +26,10 @@ func withoutSecrets(text string, download bool) string {
 	if err != nil || unclear {
 		return outer + scheme.FindString(inner) + "…"
 	}
-	secret := download && (u.RawQuery != "" || u.Fragment != "") && u.Opaque == ""
-	if u.User == nil && !secret {
+	if u.User == nil && u.RawQuery == "" && u.Fragment == "" {
 		return text
 	}
-	u.User = nil
-	if secret {
-		u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
-	}
+	u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, "", "", ""
 	return outer + u.String()
 }
 
