@@ -60,3 +60,47 @@ func (s *testServer) playsWHEP(t *testing.T, path string) {
 		s.do(t, call{method: http.MethodDelete, path: place, anon: true}).want(t, 200)
 	}
 }
+
+// TestJoinRate: viewers of a guest token join at a limited rate, whichever way they come.
+func TestJoinRate(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	_, value := s.token(t, `{"scope":"view"}`)
+	refused := false
+	for range 200 {
+		a := s.do(t, call{path: mainPath + "/stream/whep", body: offer, kind: sdpType, header: bearer(value)})
+		if refused = a.StatusCode == http.StatusTooManyRequests; refused {
+			p := a.problem(t, http.StatusTooManyRequests, "too_many_viewers")
+			if detail, _ := p["detail"].(string); a.Header.Get("Retry-After") != "1" || !strings.Contains(detail, "try again in a second") {
+				t.Errorf("%v, Retry-After: %q", p, a.Header.Get("Retry-After"))
+			}
+			break
+		}
+		s.do(t, call{path: a.want(t, 201).Header.Get("Location"), method: http.MethodDelete, header: bearer(value)}).want(t, 200)
+	}
+	if !refused {
+		t.Error("200 viewers have joined")
+	}
+	s.play(t, s.Token())
+	refused = false
+	for range 200 {
+		conn := s.dial(t, mainPath+"/stream/video", http.Header{"Authorization": {"Bearer " + value}})
+		var m struct {
+			Event   string
+			Payload struct{ Message string }
+		}
+		if err := conn.ReadJSON(&m); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+		if refused = m.Event == "system/disconnect"; refused {
+			if !strings.Contains(m.Payload.Message, "try again in a second") {
+				t.Errorf("the viewer is told %q", m.Payload.Message)
+			}
+			break
+		}
+	}
+	if !refused {
+		t.Error("200 viewers have joined by WebSocket")
+	}
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // presence has the viewers that the client knows. It is made before the greeting, so that the
-// client gets every later change.
+// client gets the later changes.
 type presence struct {
 	sub    *desktop.Subscription
 	change <-chan struct{} // closed at the next change of known
@@ -29,6 +29,10 @@ func (s *Streamer) nextChange() <-chan struct{} {
 	return s.change
 }
 
+// presencePause is the time between two messages about viewers that connect and disconnect. A
+// client is not told of a viewer that comes and goes in between.
+const presencePause = 250 * time.Millisecond
+
 // followPresence sends the client the viewers that connect and disconnect, events, messages about
 // the pointer, and heartbeats.
 func (g *signaling) followPresence(ctx context.Context, p *presence) {
@@ -39,6 +43,7 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 	work.Go(func() { g.followClipboard(ctx, p.copied) })
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	change, paused := p.change, (<-chan time.Time)(nil) // change is nil during a pause
 	for {
 		var err error
 		select {
@@ -48,16 +53,22 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 			err = g.send(ctx, "system/heartbeat", nil)
 		case m := <-g.pointers:
 			err = g.send(ctx, "signal/pointer", map[string][]byte{"data": m})
-		case <-p.change:
-			p.change = g.s.nextChange()
-			p.known, err = g.sendPresence(ctx, p.known)
+		case <-change:
+			err = g.sendPresence(ctx, p)
+			change, paused = nil, time.After(presencePause)
+		case <-paused:
+			change = p.change
 		case e, open := <-p.sub.Events():
 			if !open {
 				return
 			}
-			if e.Type == desktop.EventClipboardChanged && e.Selection == desktop.Clipboard {
+			switch {
+			case e.Type == desktop.EventClipboardChanged && e.Selection == desktop.Clipboard:
 				notify(p.copied)
-			} else {
+			case e.Type == desktop.EventControl:
+				err = g.sendPresence(ctx, p) // the client knows the holder's name then
+			}
+			if err == nil {
 				err = g.sendEvent(ctx, e)
 			}
 		}
@@ -70,9 +81,17 @@ func (g *signaling) followPresence(ctx context.Context, p *presence) {
 // sendPointer implements pointerSink for a client without a data channel.
 func (g *signaling) sendPointer(m []byte) { queuePointer(g.pointers, m) }
 
-// sendPresence sends the differences between the viewers and the viewers that the client knows.
-func (g *signaling) sendPresence(ctx context.Context, known []ViewerInfo) ([]ViewerInfo, error) {
-	now := g.s.Viewers()
+// sendPresence sends the differences between the viewers and the viewers that the client knows, if
+// a viewer has connected or disconnected since the last call.
+func (g *signaling) sendPresence(ctx context.Context, p *presence) error {
+	select {
+	case <-p.change:
+		p.change = g.s.nextChange()
+	default:
+		return nil
+	}
+	known, now := p.known, g.s.Viewers()
+	p.known = now
 	in := func(list []ViewerInfo, id string) bool {
 		return slices.ContainsFunc(list, func(v ViewerInfo) bool { return v.ID == id })
 	}
@@ -80,18 +99,18 @@ func (g *signaling) sendPresence(ctx context.Context, known []ViewerInfo) ([]Vie
 	for _, v := range now {
 		if !in(known, v.ID) {
 			if err := g.send(ctx, "session/created", all[v.ID]); err != nil {
-				return now, err
+				return err
 			}
 		}
 	}
 	for _, v := range known {
 		if !in(now, v.ID) {
 			if err := g.send(ctx, "session/deleted", map[string]string{"id": v.ID}); err != nil {
-				return now, err
+				return err
 			}
 		}
 	}
-	return now, nil
+	return nil
 }
 
 func (g *signaling) sendEvent(ctx context.Context, e desktop.Event) error {

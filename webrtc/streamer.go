@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/deskhand/deskhand/desktop"
 )
 
@@ -120,6 +122,8 @@ var (
 	// ErrTooManyOfOwner is returned if there are too many viewers of one owner: see
 	// [ViewerOptions].
 	ErrTooManyOfOwner = errors.New("too many viewers watch with this token; close one of them first")
+	// ErrTooManyJoins is returned if one owner adds viewers too fast: see [ViewerOptions].
+	ErrTooManyJoins = errors.New("too many viewers joined with this token; try again in a second")
 	// ErrViewerNotFound is returned if no viewer has the given id.
 	ErrViewerNotFound = errors.New("viewer not found")
 )
@@ -150,11 +154,12 @@ type Streamer struct {
 	meter    meter
 	failures atomic.Uint64 // of the capture and the encoder
 
-	mu      sync.Mutex // guards the fields below
-	closed  bool       // by Close
-	viewers []*viewer  // in the order of their arrival
-	signals []string   // the owner of each signalling connection that has one
-	process string     // id of the encoder's process, if it has one
+	mu      sync.Mutex               // guards the fields below
+	closed  bool                     // by Close
+	viewers []*viewer                // in the order of their arrival
+	signals []string                 // the owner of each signalling connection that has one
+	joins   map[string]*rate.Limiter // by owner
+	process string                   // id of the encoder's process, if it has one
 	packets *packetizer
 	size    desktop.Size // of the pictures
 	cursor  *cursorImage // the latest
@@ -186,6 +191,7 @@ func Start(ctx context.Context, d Desktop, cfg Config) (*Streamer, error) {
 	s := &Streamer{
 		d: d, cfg: cfg, log: cfg.Logger, network: cfg.Network, newEncoder: newEncoder,
 		poke: make(chan struct{}, 1), moved: make(chan struct{}, 1), change: make(chan struct{}),
+		joins: map[string]*rate.Limiter{},
 	}
 	epoch := time.Now()
 	s.videoClock, s.audioFormat = newRTPClock(epoch, clockRate), audioFormats[cfg.AudioCodec]

@@ -39,7 +39,8 @@ const (
 //   - nil if the connection, ctx or the viewer has ended;
 //   - [ErrClosed] if the streamer is closed, or if the viewer was ended during the first
 //     messages;
-//   - [ErrTooManyViewers] or [ErrTooManyOfOwner] if a limit of viewers is reached;
+//   - [ErrTooManyViewers], [ErrTooManyOfOwner] or [ErrTooManyJoins] if a limit of viewers is
+//     reached;
 //   - the error of conn if the first messages cannot be sent.
 func (s *Streamer) ServeVideo(ctx context.Context, conn BinaryConn, o ViewerOptions) error {
 	ctx, cancel := s.during(ctx)

@@ -2,12 +2,15 @@ package webrtc
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
+
+	"golang.org/x/time/rate"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/webrtc/internal/network"
@@ -48,9 +51,10 @@ type ViewerOptions struct {
 	Remote string
 
 	// Owner identifies the user of the viewer, such as the id of a token. One owner may
-	// have half of Config.MaxViewers. All owners together leave an eighth of it free.
-	// Empty: the program, which may use all of it. The name in Host is resolved for viewers
-	// without an owner only.
+	// have half of Config.MaxViewers, and may add as many viewers, but at least 32,
+	// immediately, and then one a second. All owners together leave an eighth of
+	// Config.MaxViewers free. Empty: the program, which has no such limits. The name in Host
+	// is resolved for viewers without an owner only.
 	Owner string
 
 	// Until ends the viewer when the context is done. Nil: no context ends the viewer.
@@ -138,6 +142,9 @@ func (s *Streamer) newViewer(o ViewerOptions, transport Transport, id string) (*
 	if err := s.hasRoom(o.Owner); err != nil {
 		return nil, err
 	}
+	if !s.mayJoin(o.Owner) {
+		return nil, ErrTooManyJoins
+	}
 	s.viewers = append(s.viewers, v)
 	s.presenceChanged()
 	if o.Until != nil {
@@ -170,6 +177,29 @@ func (s *Streamer) hasRoom(owner string) error {
 		return ErrTooManyViewers
 	}
 	return nil
+}
+
+// joinRate is how many viewers an owner may add in a second, and joinBurst how many at a time. Each
+// of them costs all viewers a key picture and messages. A viewer that reconnects is added again.
+const (
+	joinRate  = 1
+	joinBurst = 32
+)
+
+// mayJoin reports whether an owner may add another viewer now. The caller holds mu.
+func (s *Streamer) mayJoin(owner string) bool {
+	if owner == "" {
+		return true
+	}
+	burst := max(joinBurst, s.cfg.MaxViewers/2)
+	l := s.joins[owner]
+	if l == nil {
+		// A limiter that allows the whole burst is like a new one.
+		maps.DeleteFunc(s.joins, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= float64(burst) })
+		l = rate.NewLimiter(joinRate, burst)
+		s.joins[owner] = l
+	}
+	return l.Allow()
 }
 
 // begin starts sending pictures to the viewer.

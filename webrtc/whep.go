@@ -56,7 +56,7 @@ func (p Playback) Links() []string {
 // addresses that are known by then.
 //
 // The error is [ErrOffer], [ErrNoCodec], [ErrTooManyViewers], [ErrTooManyOfOwner],
-// [ErrNoPort] or [ErrClosed]. Other errors are about sockets.
+// [ErrTooManyJoins], [ErrNoPort] or [ErrClosed]. Other errors are about sockets.
 func (s *Streamer) Play(ctx context.Context, offer string, o ViewerOptions) (Playback, error) {
 	candidates, err := checkDescription(offer, false)
 	if err != nil {

@@ -264,6 +264,9 @@ func (a *Area) play(ctx context.Context, in *whepInput) (*whepOutput, error) {
 	o := a.viewer(r)
 	o.Name = in.Name
 	played, err := stream.Play(ctx, string(in.RawBody), o)
+	if errors.Is(err, webrtc.ErrTooManyJoins) {
+		return nil, tooManyOfOwner.Problem(err.Error()).WithHeader(fiber.HeaderRetryAfter, "1")
+	}
 	if err != nil {
 		return nil, err
 	}
