@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,12 +11,32 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
+// looking matches the commands that only look at pages, run scripts in them, or attach to them. While
+// another actor has control alone, a client can send no others.
+var looking = regexp.MustCompile(`^(?:` +
+	`(?:Accessibility|Console|DOMSnapshot|HeapProfiler|Inspector|IO|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
+	`(?:Animation|Audits|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|LayerTree|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
+	`\.(?:can|capture|collect|describe|disable|enable|get|perform|print|push|query|release|request|resolve|search|take|track|untrack)(?:[A-Z]\w*)?|` +
+	`Browser\.setDownloadBehavior|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
+	`Memory\.getDOMCounters|` +
+	`Page\.(?:addScriptToEvaluateOnNewDocument|createIsolatedWorld|removeScriptToEvaluateOnNewDocument|screencastFrameAck|set(?:DownloadBehavior|LifecycleEventsEnabled)|st(?:art|op)Screencast)|` +
+	`Runtime\.(?:addBinding|awaitPromise|callFunctionOn|compileScript|discardConsoleEntries|evaluate|globalLexicalScopeNames|removeBinding|run\w+|set\w+)|` +
+	`Target\.(?:attachTo\w+|createBrowserContext|detachFromTarget|setAutoAttach|setDiscoverTargets))$`)
+
+// checkControl returns an error for a command that does more than look while another actor has
+// control alone.
+func (c *client) checkControl(method string) error {
+	if looking.MatchString(method) {
+		return nil
+	}
+	return c.held()
+}
+
 // acting are the commands, and the domains of commands, that do what a person does with the
-// browser's window, that change what a page makes of the person's input, or that end a page. The
-// values are what events call them.
+// browser's window, and what events call them.
 var acting = map[string]string{
 	"Page.navigate": "navigate", "Page.reload": "reload", "Page.navigateToHistoryEntry": "go in the history",
-	"Page.stopLoading": "stop loading", "Page.setWebLifecycleState": "freeze page",
+	"Page.resetNavigationHistory": "go in the history", "Page.stopLoading": "stop loading", "Page.setWebLifecycleState": "freeze page",
 	"Page.bringToFront": "activate tab", "Page.close": "close tab", "Page.crash": "crash tab",
 	"Page.handleJavaScriptDialog": "answer dialog", "DOM.setFileInputFiles": "upload", "Browser.setWindowBounds": "set window bounds",
 	"Browser.setContentsSize": "set window bounds", "Browser.executeBrowserCommand": "run browser command",
@@ -28,34 +49,26 @@ var acting = map[string]string{
 	"Emulation.setEmitTouchEventsForMouse": "emulate touch", "Emulation.setVirtualTimePolicy": "stop time",
 	"Page.setDeviceMetricsOverride": "emulate screen", "Page.setTouchEmulationEnabled": "emulate touch", "Page.setFontSizes": "emulate screen",
 	"Page.setRPHRegistrationMode": "answer permission dialogs", "Page.setSPCTransactionMode": "answer payment dialogs",
-	"Page.resetNavigationHistory": "go in the history", "Network.emulateNetworkConditions": "slow page down",
-	"Network.emulateNetworkConditionsByRule": "slow page down", "Network.overrideNetworkState": "slow page down",
+	"Network.emulateNetworkConditions": "slow page down", "Network.emulateNetworkConditionsByRule": "slow page down",
+	"Network.overrideNetworkState": "slow page down", "Network.setBlockedURLs": "block requests",
 	"Browser.grantPermissions": "answer permission dialogs", "Browser.setPermission": "answer permission dialogs",
-	"Network.setBlockedURLs": "block requests", "Runtime.terminateExecution": "stop scripts",
+	"Browser.resetPermissions": "answer permission dialogs", "Browser.cancelDownload": "cancel download",
+	"Runtime.terminateExecution": "stop scripts",
 	"Storage.clearDataForOrigin": "clear data", "Storage.clearDataForStorageKey": "clear data", "Storage.clearCookies": "clear data",
 	"Network.clearBrowserCookies": "clear data", "Network.clearBrowserCache": "clear data", "Network.deleteCookies": "clear data",
 	"Security.setIgnoreCertificateErrors": "ignore certificates", "Security.handleCertificateError": "ignore certificates",
-	"Fetch.enable": "intercept requests", "Network.setRequestInterception": "intercept requests",
+	"Security.setOverrideCertificateErrors": "ignore certificates",
+	"Fetch.enable":                          "intercept requests", "Network.setRequestInterception": "intercept requests",
 	"Autofill": "fill form", "DeviceAccess": "choose device", "FedCm": "answer sign-in dialog", "Input": "", "PWA": "use web app",
-	// These stop scripts, or answer for a security key.
-	"Debugger": "", "DOMDebugger": "", "EventBreakpoints": "", "WebAuthn": "",
 }
 
-// commandOf returns what events call a command, and whether it acts.
+// commandOf returns what events call a command, and whether they tell it.
 func commandOf(method string) (command string, acts bool) {
 	if command, acts = acting[method]; !acts {
 		domain, _, _ := strings.Cut(method, ".")
 		command, acts = acting[domain]
 	}
 	return command, acts
-}
-
-// checkControl returns an error for a command that acts while another actor has control alone.
-func (c *client) checkControl(method string) error {
-	if _, acts := commandOf(method); !acts {
-		return nil
-	}
-	return c.held()
 }
 
 // refused are parameters that are false while another actor has control alone. By userGesture a
@@ -67,9 +80,12 @@ var refused = map[string]string{
 
 // withFalse returns parameters with one of them set to false.
 func withFalse(params []byte, name string) []byte {
-	p := map[string]json.RawMessage{}
+	var p map[string]json.RawMessage
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
 		return params // the browser refuses them
+	}
+	if p == nil { // there are none, or they are null
+		p = map[string]json.RawMessage{}
 	}
 	p[name] = json.RawMessage("false")
 	return encode(p)
@@ -110,7 +126,7 @@ func (c *client) report(method string, params []byte) {
 	case !acts, json.Unmarshal(params, &p) != nil && len(params) > 0:
 		return
 	case p.URL != "":
-		a.Target = limited(withoutSecrets(p.URL, false))
+		a.Target = limited(withoutSecrets(p.URL))
 	}
 	switch method {
 	case "Input.insertText":

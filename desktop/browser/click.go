@@ -111,7 +111,7 @@ func (b *elements) tryClick(ctx context.Context, c Click, t *tab, session string
 	if err != nil {
 		return done, err
 	}
-	point, err := b.reach(ctx, c.Element, t, session, r, f, at)
+	point, err := b.reach(ctx, c, t, session, r, f, at)
 	if err != nil {
 		return done, err
 	}
@@ -169,7 +169,7 @@ func (b *elements) still(ctx context.Context, e Element, t *tab, session string,
 // clickHidden clicks an element by the protocol.
 func (b *elements) clickHidden(ctx context.Context, c Click, session string, r reference, f frame, at aimed) (done Clicked, err error) {
 	err = b.act(ctx, "click", c.Element.String(), func(ctx context.Context) error {
-		if err := b.runOn(ctx, c.Element, r, "hover", nil); err != nil {
+		if err := b.runOn(ctx, c.Element, r, "hover", nil, c.Count); err != nil {
 			return err
 		}
 		moved, cancel := context.WithTimeout(ctx, aimTime) // the page may show a dialog
@@ -226,7 +226,7 @@ func (b *process) show(ctx context.Context, session string) error {
 // reach moves the pointer to a place in a frame and returns its position on the screen. It
 // returns nil if the page does not get the pointer there: it is headless, or another window is
 // in front of it.
-func (b *elements) reach(ctx context.Context, e Element, t *tab, session string, r reference, f frame, at aimed) (*desktop.Point, error) {
+func (b *elements) reach(ctx context.Context, c Click, t *tab, session string, r reference, f frame, at aimed) (*desktop.Point, error) {
 	if b.cfg.Headless {
 		return nil, nil //nolint:nilnil // documented
 	}
@@ -246,7 +246,7 @@ func (b *elements) reach(ctx context.Context, e Element, t *tab, session string,
 		if p.X < 1 || p.Y < 1 || p.X >= size.Width || p.Y >= size.Height {
 			return nil, nil //nolint:nilnil // documented
 		}
-		seen, err := b.hover(ctx, e, r, p)
+		seen, err := b.hover(ctx, c, r, p)
 		if err != nil || seen == nil {
 			return nil, err
 		}
@@ -264,7 +264,7 @@ func (b *elements) reach(ctx context.Context, e Element, t *tab, session string,
 }
 
 // hover moves the pointer and returns where a frame sees it, or nil.
-func (b *elements) hover(ctx context.Context, e Element, r reference, p desktop.Point) (*aimed, error) {
+func (b *elements) hover(ctx context.Context, c Click, r reference, p desktop.Point) (*aimed, error) {
 	now, err := b.cfg.Desktop.Pointer(ctx)
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (b *elements) hover(ctx context.Context, e Element, r reference, p desktop.
 			return nil, err
 		}
 	}
-	if err := b.runOn(ctx, e, r, "hover", nil); err != nil {
+	if err := b.runOn(ctx, c.Element, r, "hover", nil, c.Count); err != nil {
 		return nil, err
 	}
 	if _, err := b.cfg.Desktop.Move(ctx, desktop.Move{At: p}); err != nil {

@@ -50,6 +50,11 @@ func TestControl(t *testing.T) {
 		"Page.setRPHRegistrationMode": object("mode", "autoAccept"), "Browser.grantPermissions": object("permissions", []string{"geolocation"}),
 		"Network.emulateNetworkConditions": object("offline", true, "latency", 0, "downloadThroughput", 0, "uploadThroughput", 0),
 		"Target.openDevTools":              object("targetId", "1"), "Target.disposeBrowserContext": object("browserContextId", "1"),
+		"Target.autoAttachRelated":              object("targetId", "1", "waitForDebuggerOnStart", true),
+		"Security.setOverrideCertificateErrors": object("override", true), "Network.setCookie": object("name", "a", "value", "", "url", "http://a"),
+		"IndexedDB.deleteDatabase": object("databaseName", "a"), "Memory.prepareForLeakDetection": object(), "Page.setFontFamilies": object(),
+		"Browser.cancelDownload": object("guid", "1"), "Emulation.setEmulatedVisionDeficiency": object("type", "achromatopsia"),
+		"Overlay.highlightRect": object("x", 1), "Network.setExtraHTTPHeaders": object("headers", object()), "ServiceWorker.stopAllWorkers": object(),
 	} {
 		if got := c.call(session, method, params); !strings.Contains(fmt.Sprint(got["error"]), "Jane has control") {
 			t.Errorf("%s: %v", method, got)
@@ -60,6 +65,7 @@ func TestControl(t *testing.T) {
 	c.result(session, "Emulation.setEmulatedMedia", object("media", ""))
 	c.result(session, "Page.setInterceptFileChooserDialog", object("enabled", true))
 	c.result(session, "Runtime.evaluate", object("expression", "1"))
+	c.call(session, "Runtime.evaluate", nil)
 	opened := c.result(session, "Runtime.evaluate", object("expression", "window.open('about:blank') === null", "userGesture", true, "returnByValue", true))
 	if value := opened["result"].(map[string]any)["value"]; value != true {
 		t.Errorf("a script opened a window: %v", opened)
@@ -159,5 +165,51 @@ func TestClickThatWaits(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the click goes on")
 		t.Error(<-clicked)
+	}
+}
+
+// TestPagesUnderControl: frames, workers and windows do not wait for a client while another actor has
+// control alone, although the client asked for that before.
+func TestPagesUnderControl(t *testing.T) {
+	t.Parallel()
+	site, _, _ := pages(t, map[string]string{
+		"/page": `<title>page</title><script>var from = {}; onmessage = (e) => from[e.data] = true;
+			new Worker(URL.createObjectURL(new Blob(['postMessage("worker")']))).onmessage = onmessage</script><iframe src="OTHER/frame"></iframe>`,
+		"/frame": `<script>parent.postMessage("frame", "*")</script>`,
+	})
+	d := startDesktop(t, desktop.Config{})
+	b := start(t, browser.Config{Desktop: d})
+	c := connect(t, b, "")
+	wait := object("autoAttach", true, "waitForDebuggerOnStart", true, "flatten", true)
+	tabs, err := b.Tabs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, _ := c.result("", "Target.attachToTarget", object("targetId", tabs[0].ID, "flatten", true))["sessionId"].(string)
+	c.result(session, "Target.setAutoAttach", wait)
+	navigateOnly := browser.Navigate{URL: site + "/page", Until: "commit"}
+	if _, err := b.Navigate(t.Context(), navigateOnly); err != nil { // its frame waits
+		t.Fatal(err)
+	}
+	jane := desktop.Actor{Kind: desktop.ActorViewer, ID: "1", Name: "Jane"}
+	ctx := desktop.WithActor(t.Context(), jane)
+	for _, when := range []string{"before", "under control"} {
+		if when == "before" {
+			err = d.TakeControl(t.Context(), jane, true)
+		} else {
+			_, err = b.Navigate(ctx, navigateOnly)
+		}
+		if err != nil {
+			t.Fatal(when, err)
+		}
+		loaded := func() bool {
+			v, err := b.Evaluate(ctx, browser.Evaluate{Expression: "from.frame && from.worker"})
+			return err == nil && string(v.Value) == "true"
+		}
+		for end := time.Now().Add(20 * time.Second); !loaded(); {
+			if time.Now().After(end) {
+				t.Fatalf("a page of %s: its frame or worker waits", when)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // hidden says why a place in a frame does not get a click: because something outside of the frame
@@ -18,16 +19,27 @@ func (b *elements) hidden(ctx context.Context, page string, frames []frame, f fr
 	if !within(frames, top.FrameID, f.id) {
 		return b.coveredBy(ctx, f, top)
 	}
-	if f.session == page {
-		return "", nil
+	for f.session != page {
+		// The frame's process knows nothing about what is over it in the page that it is in.
+		outer := frameOf(frames, frameOf(frames, f.root).parent)
+		top, why, err = b.hitTest(ctx, outer, x-outer.rootX, y-outer.rootY)
+		if err != nil || why != "" {
+			return why, err
+		}
+		if top.BackendNodeID != f.rootOwner {
+			return b.coveredBy(ctx, outer, top)
+		}
+		f = outer
 	}
-	// The frame's process knows nothing about what is over it in the page.
-	main := frames[0]
-	top, why, err = b.hitTest(ctx, main, x, y)
-	if err != nil || why != "" || top.BackendNodeID == f.rootOwner {
-		return why, err
+	return "", nil
+}
+
+// frameOf returns the frame of an id, or the page.
+func frameOf(frames []frame, id string) frame {
+	if i := slices.IndexFunc(frames, func(f frame) bool { return f.id == id }); i >= 0 {
+		return frames[i]
 	}
-	return b.coveredBy(ctx, main, top)
+	return frames[0]
 }
 
 // within reports whether a frame is another one, or a frame of it.

@@ -47,7 +47,7 @@ func (b *Browser) Fill(ctx context.Context, f Fill) error {
 	return explain(ctx, b.inTurn(ctx, "fill", func(ctx context.Context, _ *desktop.Turn) error {
 		return b.perform(ctx, a, func(ctx context.Context) error {
 			var v struct{ Insert bool }
-			if err := b.runOn(ctx, f.Element, r, "fill", &v, f.Text, f.Secret != ""); err != nil || !v.Insert {
+			if err := b.change(ctx, f.Element, r, "fill", &v, f.Text, f.Secret != ""); err != nil || !v.Insert {
 				return err
 			}
 			return b.call(ctx, r.frame.session, "Input.insertText", map[string]any{"text": f.Text}, nil)
@@ -80,7 +80,7 @@ func (b *Browser) Select(ctx context.Context, s Select) (selected Selected, err 
 		return selected, explain(ctx, err)
 	}
 	err = b.act(ctx, "select", s.Element.String(), func(ctx context.Context) error {
-		return b.runOn(ctx, s.Element, r, "select", &selected, s.Values)
+		return b.change(ctx, s.Element, r, "select", &selected, s.Values)
 	})
 	return selected, explain(ctx, err)
 }
@@ -127,7 +127,7 @@ func (b *elements) press(ctx context.Context, p Press) error {
 	return b.inTurn(ctx, "press", func(ctx context.Context, _ *desktop.Turn) error {
 		err := b.show(ctx, session)
 		if err == nil && named {
-			err = b.runOn(ctx, p.Element, r, "focus", nil)
+			err = b.change(ctx, p.Element, r, "focus", nil)
 		}
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ type interception struct {
 }
 
 // intercept changes the parameters of an intercepting command to those that control allows. onResult
-// keeps the client's own for setInterceptions.
+// keeps the client's own for controlChanged.
 func (c *client) intercept(m *message, s *session) (onResult func([]byte)) {
 	var want interception
 	if json.Unmarshal(m.params, &want) != nil {
@@ -47,8 +47,7 @@ func (c *client) allowed(want interception) interception {
 	return want
 }
 
-// watchControl ends and resumes what clients intercept when control changes, until the browser
-// ends.
+// watchControl calls controlChanged when control changes, until the browser ends.
 func (b *clients) watchControl(events *desktop.Subscription) {
 	defer events.Close()
 	for {
@@ -58,7 +57,7 @@ func (b *clients) watchControl(events *desktop.Subscription) {
 				return
 			}
 			if e.Type == desktop.EventControl || e.Type == desktop.EventGap {
-				b.setInterceptions()
+				b.controlChanged()
 			}
 		case <-b.conn.done:
 			return
@@ -66,11 +65,13 @@ func (b *clients) watchControl(events *desktop.Subscription) {
 	}
 }
 
-// setInterceptions sets what clients intercept as control allows it.
-func (b *clients) setInterceptions() {
+// controlChanged sets what clients intercept as control allows it. Pages, frames and workers that
+// wait for a client without control run.
+func (b *clients) controlChanged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.sessions {
+		b.runHeld(s)
 		for method, want := range s.intercepts {
 			b.post(s.id, method, s.client.allowed(want))
 		}

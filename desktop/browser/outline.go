@@ -230,14 +230,20 @@ func (b *elements) frames(ctx context.Context, t *tab, session string) []frame {
 		}
 	}
 	load(all[0])
-	for id, s := range sessions { // frames in other processes; those inside of them follow from their own
-		if len(all) >= maxFrames {
-			break
-		}
-		if c, ok := b.place(ctx, all[0], id); ok {
-			c.session, c.rootX, c.rootY, c.root, c.rootOwner = s, c.x, c.y, id, c.owner
-			all = append(all, c)
-			load(c)
+	roots := []frame{all[0]}
+	for len(roots) > 0 { // which may have frames in other processes
+		root := roots[0]
+		roots = roots[1:]
+		for id, s := range sessions {
+			if len(all) >= maxFrames {
+				return all
+			}
+			if c, ok := b.place(ctx, root, id); ok {
+				delete(sessions, id)
+				c.session, c.rootX, c.rootY, c.root, c.rootOwner = s, c.x, c.y, id, c.owner
+				all, roots = append(all, c), append(roots, c)
+				load(c)
+			}
 		}
 	}
 	return all

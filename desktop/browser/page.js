@@ -10,7 +10,8 @@
   // are taken from the prototype.
   const read = (o, name) => Reflect.get(Object.getPrototypeOf(o), name, o);
   const call = (o, name, ...args) => Reflect.apply(read(o, name), o, args);
-  const tag = (e) => read(e, "tagName");
+  // In XHTML, tagName is in lower case and may have a prefix.
+  const tag = (e) => e instanceof HTMLElement ? read(e, "localName").toUpperCase() : read(e, "tagName");
   const attribute = (e, name) => call(e, "getAttribute", name);
 
   const numberOf = (e) => {
@@ -25,7 +26,7 @@
 
   const get = (n) => {
     const e = byNumber.get(n)?.deref();
-    return e && read(e, "isConnected") ? e : null;
+    return e && read(e, "isConnected") && read(e, "ownerDocument") === document ? e : null;
   };
 
   const inputRoles = {
@@ -49,8 +50,10 @@
   const editable = (e) => e !== null && read(e, "isContentEditable") === true;
 
   const roleOf = (e) => {
-    const given = (attribute(e, "role") ?? "").trim().split(/\s+/)[0];
-    if (given) return given === "none" || given === "presentation" ? "" : given.slice(0, 40).toLowerCase(); // ARIA's names are shorter
+    const given = (attribute(e, "role") ?? "").trim().split(/\s+/)[0].toLowerCase();
+    if (given === "none" || given === "presentation") return "";
+    // ARIA's names are shorter, and text is no role of ARIA: texts have no number.
+    if (/^[a-z-]{1,40}$/.test(given) && given !== "text") return given;
     switch (tag(e)) {
       case "A": case "AREA": return e.hasAttribute("href") ? "link" : "";
       case "INPUT": return e.hasAttribute("list") ? "combobox" : inputRoles[e.type] ?? "textbox";
@@ -346,7 +349,7 @@
     const wait = waiting = new AbortController();
     return new Promise((resolve) => {
       const listener = (event) => {
-        const taken = event.isTrusted ? take(call(event, "composedPath")) : undefined;
+        const taken = event.isTrusted ? take(call(event, "composedPath"), event.type) : undefined;
         if (taken === undefined) return;
         wait.abort();
         resolve(taken);
@@ -355,29 +358,35 @@
     });
   };
 
-  // hover resolves hovering with where the pointer next moves, and pressing with "", or with what
-  // gets the next press of a button in place of the element.
-  let hovering = null, pressing = null, gotPress = false;
-  const hover = (n) => {
+  // hover resolves hovering with where the pointer next moves, and pressing with "" after as many
+  // presses of a button, or with what gets one of them in place of the element.
+  let hovering = null, pressing = null, presses = 0, wanted = 0;
+  const hover = (n, count) => {
     const e = get(n);
     if (!e) return { error: "stale" };
     hovering = new Promise((resolve) => {
       addEventListener("mousemove", (m) => resolve(m.isTrusted ? { x: m.clientX, y: m.clientY } : null), { capture: true, once: true });
       setTimeout(() => resolve(null), 1000);
     });
-    gotPress = false;
-    pressing = next(["pointerdown", "mousedown", "mouseup"], ([top]) => {
-      gotPress = true;
-      return clicks(e, top) ? "" : label(top);
+    presses = 0;
+    wanted = count;
+    const seen = { pointerdown: 0, mousedown: 0, mouseup: 0 };
+    pressing = next(Object.keys(seen), ([top], type) => {
+      presses = Math.max(presses, ++seen[type]);
+      if (!clicks(e, top)) return label(top);
+      return presses < count ? undefined : "";
     });
     return {};
   };
   const hovered = () => hovering;
   const pressed = async () => {
     const top = await pressing;
-    return top ? { error: `covered by ${top}, which got the click` } : {};
+    return top ? { error: `covered by ${top}, which got ${presses > 1 ? `click ${presses}` : "the click"}` } : {};
   };
-  const lost = () => gotPress ? {} : { error: "out of reach: the page got no click" };
+  const lost = () => {
+    if (presses >= wanted) return {};
+    return { error: presses ? `out of reach: the page got ${presses} of ${wanted} clicks` : "out of reach: the page got no click" };
+  };
 
   const hasFocus = () => call(document, "hasFocus");
   // shows says how likely a person is to look at the page: 3 if it has the focus, 0 if it is hidden.
@@ -388,11 +397,17 @@
     return a === e || a !== null && call(e, "contains", a);
   };
 
+  // A call has a time, in milliseconds of Date, after which it must change nothing: a page that
+  // hangs gets it late, when another person may have control.
+  const late = { error: "late" };
+  const isLate = (by) => Date.now() > by;
+
   // focus gives an element the focus. It resolves typing when the element gets a key.
   let typing = null;
-  const focus = (n) => {
+  const focus = (n, by) => {
     const e = get(n);
     if (!e) return { error: "stale" };
+    if (isLate(by)) return late;
     call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
     call(e, "focus");
     typing = next(["keydown", "keypress", "keyup"], (path) => path.includes(e) || undefined);
@@ -416,16 +431,23 @@
 
   // fill replaces the text of a field. It returns insert if the text is still to be inserted, where
   // the focus is: editors of pages handle that as a person's input.
-  const fill = (n, text, secret) => {
+  const fill = (n, text, secret, by) => {
     const e = get(n);
     if (!e) return { error: "stale" };
+    if (isLate(by)) return late;
     if (read(e, "disabled")) return { error: "disabled" };
     if (read(e, "readOnly")) return { error: "read-only" };
     call(e, "scrollIntoView", { block: "nearest", behavior: "instant" });
     call(e, "focus");
+    if (isLate(by)) return late; // the page may have taken its time for the focus
     if (tag(e) === "INPUT" && ["color", "date", "time", "datetime-local", "month", "range", "week"].includes(e.type)) {
+      const before = e.value;
       e.value = text;
-      if (e.value !== text) return { error: `not a value for type ${e.type}` };
+      // The browser writes some values in another way.
+      if (![text.toLowerCase(), text.replace(/:00$/, "")].includes(e.value) && Number(e.value) !== Number(text)) {
+        e.value = before;
+        return { error: `not a field for that value: its type is ${e.type}` };
+      }
       changed(e);
       return {};
     }
@@ -434,7 +456,7 @@
     const field = tag(e) === "INPUT" || tag(e) === "TEXTAREA";
     if (field) {
       const most = read(e, "maxLength");
-      if (most >= 0 && text.length > most) return { error: `a field for at most ${most} characters` };
+      if (most >= 0 && e.type !== "number" && text.length > most) return { error: `a field for at most ${most} characters` };
       e.select();
     } else if (editable(e)) getSelection().selectAllChildren(e);
     else return { error: "not a text field" };
@@ -445,15 +467,17 @@
     return done || text === "" ? {} : { error: "not ready for text" };
   };
 
-  const select = (n, values) => {
+  const select = (n, values, by) => {
     const e = get(n);
     if (!e) return { error: "stale" };
+    if (isLate(by)) return late;
     if (tag(e) !== "SELECT") return { error: "not a list to select from" };
     if (e.disabled) return { error: "disabled" };
     const wanted = [];
     for (const v of values) {
       const o = [...e.options].find((o) => o.value === v || o.label === v || squeeze(o.text, 1000) === v);
       if (!o) return { error: `no option for values[${values.indexOf(v)}]` };
+      if (call(o, "matches", ":disabled")) return { error: `an option that is disabled for values[${values.indexOf(v)}]` };
       wanted.push(o);
     }
     if (!e.multiple && wanted.length > 1) return { error: "one option can be selected" };

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 //go:embed page.js
@@ -260,6 +262,33 @@ func (b *elements) runOn(ctx context.Context, e Element, r reference, function s
 		return json.Unmarshal(raw, result)
 	}
 	return nil
+}
+
+const (
+	// timely is how long a page may take to begin what changes it. After that, it is asked again.
+	timely = 250 * time.Millisecond
+	// answering is how long it may take to answer if it begins in the last moment.
+	answering = 100 * time.Millisecond
+)
+
+// change is runOn for a function of page.js that changes the page, and whose last argument is the
+// time until which it may. When ctx has ended, the page begins nothing any more.
+func (b *elements) change(ctx context.Context, e Element, r reference, function string, result any, args ...any) error {
+	for {
+		by := time.Now().Add(timely)
+		asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(by)+answering, cancel) })
+		err := b.runOn(asked, e, r, function, result, append(slices.Clone(args), by.UnixMilli())...)
+		stop()
+		cancel()
+		failed, ok := errors.AsType[*NotReadyError](err)
+		switch late := ok && failed.Reason == "late"; {
+		case err != nil && (late || asked.Err() != nil) && ctx.Err() != nil:
+			return ctx.Err()
+		case !late:
+			return err
+		}
+	}
 }
 
 // scriptPrefix is what scriptCall begins with.

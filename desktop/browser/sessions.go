@@ -9,6 +9,14 @@ func (b *clients) own(id string, s *session) {
 	s.id = id
 	b.sessions[id] = s
 	s.client.attached++
+	b.runHeld(s)
+}
+
+// runHeld lets a page, frame or worker run that waits for a client without control. The caller has mu.
+func (b *clients) runHeld(s *session) {
+	if s.client.held() != nil {
+		b.post(s.id, "Runtime.runIfWaitingForDebugger", struct{}{})
+	}
 }
 
 // sessionOf returns a session if it belongs to the client, or nil.
@@ -86,7 +94,7 @@ type targetInfo struct {
 
 // limited returns i with at most maxText characters of its texts.
 func (i targetInfo) limited() targetInfo {
-	i.shownURL = limited(withoutSecrets(i.URL, false))
+	i.shownURL = limited(withoutSecrets(i.URL))
 	i.URL, i.Title = limited(i.URL), limited(i.Title)
 	return i
 }

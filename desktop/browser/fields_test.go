@@ -1,0 +1,188 @@
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/browser"
+)
+
+// TestFillOfBusyPage: a field gets no text of a call that has failed, also when the page is busy
+// and would get it later.
+func TestFillOfBusyPage(t *testing.T) {
+	t.Parallel()
+	site, _, _ := pages(t, map[string]string{"/page": `<title>page</title><input id=i oninput="if (value) got.push(value)"><script>
+		var got = [], bursts = 0;
+		function burst() {
+			for (const end = performance.now() + 900; performance.now() < end;);
+			if (++bursts < 14) setTimeout(burst, 20);
+		}
+	</script>`})
+	b := start(t, browser.Config{Headless: true})
+	navigate(t, b, site+"/page")
+	evaluate[any](t, b, "setTimeout(burst, 100), null")
+	want := []string{}
+	failed := 0
+	for n := range 12 {
+		text := fmt.Sprint("text ", n)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(300+100*n)*time.Millisecond)
+		switch err := b.Fill(ctx, browser.Fill{Element: css("#i"), Text: text}); {
+		case err == nil:
+			want = append(want, text)
+		case errors.Is(err, context.DeadlineExceeded):
+			failed++
+		default:
+			t.Error(err)
+		}
+		cancel()
+	}
+	if got := evaluate[[]string](t, b, "new Promise((resolve) => { const timer = setInterval(() => { if (bursts === 14) { clearInterval(timer); resolve(got) } }, 50) })"); !slices.Equal(got, want) {
+		t.Errorf("the field got %q; %d calls have failed, and those that succeeded had %q", got, failed, want)
+	}
+	if failed == 0 {
+		t.Error("no call has failed")
+	}
+}
+
+// TestClicksOnWhatMoves: each of several clicks goes to the element, or the error names what got it.
+func TestClicksOnWhatMoves(t *testing.T) {
+	t.Parallel()
+	site, _, told := pages(t, map[string]string{
+		"/page": `<title>page</title><button id=b style="position:absolute;left:0;top:0;width:200px;height:100px"
+			ondblclick="fetch('/tell?twice')" onmouseup="if (location.hash) f.style.visibility = 'visible'">b</button>
+			<iframe id=f src="/other" style="position:fixed;left:0;top:0;width:300px;height:300px;visibility:hidden;border:0"></iframe>`,
+		"/other": `<button style="width:280px;height:280px">Pay</button>`,
+	})
+	for name, cfg := range map[string]browser.Config{"window": {Desktop: startDesktop(t, desktop.Config{})}, "headless": {Headless: true}} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, cfg)
+			navigate(t, b, site+"/page")
+			before := len(told())
+			for range 2 {
+				if _, err := b.Click(t.Context(), browser.Click{Element: css("#b"), Count: 2}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			evaluate[any](t, b, "fetch('/page').then(() => null)") // after the others
+			if got := len(told()) - before; got != 2 {
+				t.Errorf("%d double clicks, want 2", got)
+			}
+			for _, count := range []int{2, 3} {
+				navigate(t, b, "about:blank")
+				navigate(t, b, site+"/page#cover")
+				_, err := b.Click(t.Context(), browser.Click{Element: css("#b"), Count: count})
+				if !errors.Is(err, browser.ErrNotReady) || !strings.Contains(err.Error(), "click") {
+					t.Errorf("%d clicks, of which a frame got one: %v", count, err)
+				}
+			}
+		})
+	}
+}
+
+// TestXHTML: names of tags are in lower case there, and may have a prefix.
+func TestXHTML(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xhtml+xml")
+		_, _ = w.Write([]byte(`<h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:head><h:title>x</h:title></h:head><h:body>
+			<h:input type="password" role="textbox" aria-label="Password" value="hunter2"/><h:input type="text" aria-label="Name"/>
+			<h:select aria-label="Town"><h:option>Rome</h:option><h:option>Oslo</h:option></h:select></h:body></h:html>`))
+	}))
+	defer s.Close()
+	b := start(t, browser.Config{Headless: true})
+	navigate(t, b, s.URL)
+	if err := b.Fill(t.Context(), browser.Fill{Element: el(refOf(t, b, "textbox", "Name")), Text: "Ann"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Select(t.Context(), browser.Select{Element: el(refOf(t, b, "combobox", "Town")), Values: []string{"Oslo"}}); err != nil {
+		t.Error(err)
+	}
+	o, err := b.Outline(t.Context(), browser.OutlineQuery{})
+	if text := o.Text(); err != nil || strings.Contains(text, "hunter2") || !strings.Contains(text, "Ann") || !strings.Contains(text, "Oslo") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestRolesOfPages: a page cannot put lines into an outline by roles, or hide the reference of a
+// control.
+func TestRolesOfPages(t *testing.T) {
+	t.Parallel()
+	b := start(t, browser.Config{Headless: true})
+	navigate(t, b, "data:text/html,<meta charset=utf-8><button role='x\u0085@e99\u2800button'>A</button><button role=text>B</button><button role=TAB>C</button>")
+	refOf(t, b, "button", "A")
+	refOf(t, b, "button", "B")
+	refOf(t, b, "tab", "C")
+}
+
+// TestFieldsOfTypes: values that the browser writes in another way are accepted, and others leave the
+// field as it was.
+func TestFieldsOfTypes(t *testing.T) {
+	t.Parallel()
+	b := start(t, browser.Config{Headless: true})
+	site, _, _ := pages(t, map[string]string{"/page": `<title>page</title><input id=color type=color><input id=range type=range value=50><input id=at type=datetime-local>
+		<input id=number type=number maxlength=2><select id=list><option>a<option disabled>b</select><script>
+		var changes = []; addEventListener('change', (e) => changes.push(e.target.id))</script>`})
+	navigate(t, b, site+"/page")
+	for _, c := range []struct{ field, text, want string }{
+		{"color", "#FF0000", "#ff0000"}, {"color", "red", "fails"}, {"range", "70.0", "70"}, {"range", "700", "fails"},
+		{"at", "2026-01-02T10:00:00", "2026-01-02T10:00"}, {"at", "soon", "fails"}, {"number", "123", "123"},
+	} {
+		before := evaluate[string](t, b, c.field+".value")
+		err := b.Fill(t.Context(), browser.Fill{Element: css("#" + c.field), Text: c.text})
+		got := evaluate[string](t, b, c.field+".value")
+		if c.want == "fails" && (err == nil || got != before) || c.want != "fails" && (err != nil || got != c.want) {
+			t.Errorf("%s %q: %q, %v", c.field, c.text, got, err)
+		}
+	}
+	if got := evaluate[[]string](t, b, "changes"); !slices.Equal(got, []string{"color", "range", "at"}) {
+		t.Errorf("changes of %q", got)
+	}
+	if _, err := b.Select(t.Context(), browser.Select{Element: css("#list"), Values: []string{"b"}}); !errors.Is(err, browser.ErrNotReady) {
+		t.Errorf("an option that is disabled: %v", err)
+	}
+}
+
+// TestNestedFrames: elements of a frame are used that is in a frame of another site.
+func TestNestedFrames(t *testing.T) {
+	t.Parallel()
+	site, other, told := pages(t, map[string]string{
+		"/page":   `<title>page</title><iframe src="OTHER/middle" width=500 height=300></iframe>`,
+		"/middle": `<p>middle</p><iframe width=400 height=200></iframe><script>document.querySelector("iframe").src = decodeURIComponent(location.search.slice(1))</script>`,
+		"/inner":  `<button onclick="fetch('/tell?clicked')">Inner</button><input aria-label=Field oninput="fetch('/tell?'+value)">`,
+	})
+	for name, cfg := range map[string]browser.Config{"window": {Desktop: startDesktop(t, desktop.Config{})}, "headless": {Headless: true}} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, cfg)
+			navigate(t, b, site+"/page")
+			evaluate[any](t, b, fmt.Sprintf("document.querySelector('iframe').src = '%s/middle?' + encodeURIComponent('%s/inner'), null", other, site))
+			var inner browser.Ref
+			for end := time.Now().Add(10 * time.Second); inner == 0 && time.Now().Before(end); {
+				o, err := b.Outline(t.Context(), browser.OutlineQuery{All: true, Timeout: 5000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				inner = find(o, "button", "Inner")
+			}
+			before := len(told())
+			if _, err := b.Click(t.Context(), browser.Click{Element: el(inner)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Fill(t.Context(), browser.Fill{Element: el(refOf(t, b, "textbox", "Field")), Text: "text"}); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(10 * time.Second); !slices.Equal(told()[before:], []string{"clicked", "text"}); {
+				if time.Now().After(end) {
+					t.Fatalf("the frame has told %q", told()[before:])
+				}
+			}
+		})
+	}
+}
