@@ -252,7 +252,7 @@ func (in *inputs) changeControl(ctx context.Context, decide func(now Control) (C
 		if refused != nil {
 			return nil //nolint:nilerr // it is returned below
 		}
-		return s.input.ReleaseAll()
+		return s.input.Release()
 	})
 	if !begun.Swap(true) {
 		in.releaseDue.Store(true)

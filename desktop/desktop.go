@@ -232,7 +232,7 @@ func (d *Desktop) close() error {
 	d.mu.Unlock()
 	var errs []error
 	if s != nil { // the X server does not release keys and buttons when the connection ends
-		_ = s.probe(partingLimit, nil, s.input.ReleaseAll)
+		_ = s.probe(partingLimit, nil, s.input.Release)
 	}
 	if d.apps != nil { // before the display ends
 		errs = append(errs, d.apps.Close())
@@ -323,13 +323,18 @@ func (l *lifecycle) fail(code string, err error) *Failure {
 	f := &Failure{Code: code, Message: err.Error(), At: time.Now()}
 	l.mu.Lock()
 	l.lastError = f
-	if l.state == StateActive || l.state == StateStarting {
-		l.state = StateFailed
-	}
+	l.setFailed()
 	l.mu.Unlock()
 	l.log.Warn("desktop failed", "code", code, "error", err)
 	l.events.Emit(Event{Type: EventFailed, Failure: f})
 	return f
+}
+
+// setFailed records that a part has died. The caller has mu.
+func (l *lifecycle) setFailed() {
+	if l.state == StateActive || l.state == StateStarting {
+		l.state = StateFailed
+	}
 }
 
 func (l *lifecycle) current() (*session, error) {

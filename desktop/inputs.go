@@ -85,7 +85,7 @@ func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action
 		return false, err
 	}
 	if in.releaseDue.Swap(false) {
-		if err := s.input.ReleaseAll(); err != nil {
+		if err := s.input.Release(); err != nil {
 			return true, err
 		}
 	}

@@ -125,6 +125,7 @@ func (r *recovery) replaceSession(s *session) {
 	r.mu.Lock()
 	if r.session == s {
 		r.session = nil
+		r.setFailed()
 	}
 	r.mu.Unlock()
 	code, text := "xserver_exited", "connection to the X server was lost"

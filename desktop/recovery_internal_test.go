@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // TestInUse: the checks end some time after the last call, and the next call resumes them.
@@ -33,6 +35,30 @@ func TestInUse(t *testing.T) {
 	r.usedAt = time.Now().Add(-checkUntil)
 	if r.inUse() {
 		t.Errorf("in use %v after a call", checkUntil)
+	}
+}
+
+// TestLostConnection: the desktop is not active while calls are refused.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	d, err := Start(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s, err := d.current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = d.current()
+	}
+	if st := d.Status(); st.State != StateFailed && st.Restarts == 0 {
+		t.Errorf("calls are refused (%v), and the state is %s", err, st.State)
 	}
 }
 

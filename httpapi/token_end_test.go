@@ -192,6 +192,40 @@ func TestToolsEndWithToken(t *testing.T) {
 	}
 }
 
+// TestActionsEndWithToken: a call that does a part of what it should is answered like others.
+func TestActionsEndWithToken(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	s := serve(t, Config{})
+	s.post(t, "/v1/desktop/start", `{"width":320,"height":240}`).want(t, 200)
+	for i, c := range []struct{ path, body string }{
+		{"/actions", `{"actions":[{"type":"move","x":%d,"y":1},{"type":"wait","ms":60000}]}`},
+		{"/actions", `{"actions":[{"type":"move","x":%d,"y":2},{"type":"type","text":"slowly","delayMs":9000}]}`},
+		{"/actions", `{"actions":[{"type":"move","x":%d,"y":3}],"waitControlMs":60000}`},
+		{"/mouse/move?waitControlMs=60000", `{"x":%d,"y":4}`},
+	} {
+		waits := strings.Contains(c.path+c.body, "waitControlMs")
+		if waits {
+			s.post(t, mainPath+"/control/take", `{}`).want(t, 200)
+		}
+		id, value := s.token(t, `{"scope":"control"}`)
+		called := make(chan answer, 1)
+		go func() {
+			called <- s.try(t.Context(), call{path: mainPath + c.path, body: fmt.Sprintf(c.body, 10+i), header: bearer(value)})
+		}()
+		eventually(t, "the call runs", func() bool {
+			if waits {
+				return len(s.tokens.Find(value).Places()) == 1
+			}
+			return strings.Contains(string(s.get(t, mainPath+"/mouse/position").want(t, 200).body), fmt.Sprintf(`"x":%d`, 10+i))
+		})
+		s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
+		if a := <-called; a.err != nil || a.StatusCode != 401 {
+			t.Errorf("%s %s: %v %d %s", c.path, c.body, a.err, a.StatusCode, a.body)
+		}
+	}
+}
+
 // TestTokensEndTogether: with the token that made them, and with their desktop.
 func TestTokensEndTogether(t *testing.T) {
 	t.Parallel()
@@ -229,6 +263,27 @@ func TestTokensEndTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = serve(t, Config{StateDir: dir})
+	}
+}
+
+// TestTokensOfMissingDesktop: a desktop ends with its server, and its tokens when it is deleted.
+func TestTokensOfMissingDesktop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := serve(t, Config{StateDir: dir})
+	_, value := s.token(t, `{"scope":"view","desktop":"other"}`)
+	_, wide := s.token(t, `{"scope":"view"}`)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, Config{StateDir: dir})
+	health := func(value string) int { return s.do(t, call{path: "/v1/health", header: bearer(value)}).StatusCode }
+	if got := health(value); got != 200 {
+		t.Errorf("after a restart: %d", got)
+	}
+	s.do(t, call{method: http.MethodDelete, path: "/v1/desktops/other"}).problem(t, 404, "not_found")
+	if got := [2]int{health(value), health(wide)}; got != [2]int{401, 200} {
+		t.Errorf("after the desktop was deleted: %v", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package x11
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/jezek/xgb/xproto"
@@ -74,20 +75,48 @@ func (in *Input) Close() error {
 		return nil // the server has ended
 	default:
 	}
-	err := errors.Join(in.releaseAll(), in.Keyboard.close())
+	err := errors.Join(in.release(), in.Keyboard.close())
 	in.c.unselectEvents(in.c.root, pingAnswers)
 	xproto.DestroyWindow(in.c.x, in.Keyboard.slots.window)
 	return err
 }
 
-// ReleaseAll releases every key and button that this Input holds down.
-func (in *Input) ReleaseAll() error {
+// Release releases every key and button that this Input holds down.
+func (in *Input) Release() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.releaseAll()
+	return in.release()
 }
 
-func (in *Input) releaseAll() error {
+// ReleaseAll is like Release, and also releases keys, and the buttons 1 to 5, that other clients
+// hold down. Typing leaves these alone: a client may hold a key on purpose.
+func (in *Input) ReleaseAll() error {
+	return in.locked(func() error {
+		kb, pt := in.Keyboard, in.Pointer
+		asked, pointer := xproto.QueryKeymap(in.c.x), xproto.QueryPointer(in.c.x, in.c.root)
+		keys, err := asked.Reply()
+		if err != nil {
+			return request.Wrap("read keys", err)
+		}
+		under, err := pointer.Reply()
+		if err != nil {
+			return request.Wrap("read buttons", err)
+		}
+		for i := range 256 {
+			if code := xproto.Keycode(i); keys.Keys[i/8]>>(i%8)&1 != 0 && !kb.holding(code) {
+				kb.held = append(kb.held, heldKey{code: code})
+			}
+		}
+		for b := byte(1); b <= 5; b++ {
+			if under.Mask>>(7+b)&1 != 0 && !slices.Contains(pt.buttons, b) {
+				pt.buttons = append(pt.buttons, b)
+			}
+		}
+		return in.release()
+	})
+}
+
+func (in *Input) release() error {
 	pt, kb := in.Pointer, in.Keyboard
 	if len(kb.held) == 0 && len(pt.buttons) == 0 {
 		return nil

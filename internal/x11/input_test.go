@@ -329,6 +329,44 @@ func TestHoldAndReleaseAll(t *testing.T) {
 	}
 }
 
+// TestReleaseAllOfOthers: keys and buttons that another client has left down.
+func TestReleaseAllOfOthers(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	other := b.input(t, b.server.Dial(t))
+	down := func() (keys byte, mask uint16) {
+		t.Helper()
+		r, err := xproto.QueryKeymap(b.viewer.X()).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Max(r.Keys), b.mask(t)
+	}
+	for _, key := range []string{"e", "shift"} {
+		if err := other.Keyboard.KeyDown(t.Context(), chordOf(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, button := range []int{1, 3} {
+		if err := other.Pointer.Button(button, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.in.Release(); err != nil {
+		t.Fatal(err)
+	}
+	const want = xproto.ModMaskShift | xproto.KeyButMaskButton1 | xproto.KeyButMaskButton3
+	if keys, mask := down(); keys == 0 || mask != want {
+		t.Errorf("after Release: key %#x, mask %#x, want %#x", keys, mask, want)
+	}
+	if err := b.in.ReleaseAll(); err != nil {
+		t.Fatal(err)
+	}
+	if keys, mask := down(); keys != 0 || mask != 0 {
+		t.Errorf("after ReleaseAll: key %#x, mask %#x", keys, mask)
+	}
+}
+
 func TestTypeDelayAndCancel(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)

@@ -178,7 +178,15 @@ func (a *Area) registerLifecycle() {
 	r.Enter, r.Errors = a.enter(a.fleet.Find), []int{http.StatusNotFound}
 	rest.Add(a.Group, r.Get("getDesktop", anyPath, "Get a desktop"), status)
 	remove := r.Delete("deleteDesktop", anyPath, "Delete a desktop").WithErrors(http.StatusGatewayTimeout).
-		WithAbout("The desktop main is only stopped. The files of a desktop are kept, unless the server generated its id.")
+		WithAbout("The desktop main is only stopped. The files of a desktop are kept, unless the server generated its id. " +
+			"Tokens for the desktop end. If only an earlier server had the desktop, they end too, and the answer is 404.")
+	remove.Enter = a.enter(func(id string) (*fleet.Instance, error) {
+		inst, err := a.fleet.Find(id)
+		if err != nil {
+			a.cfg.Tokens.Forget(id)
+		}
+		return inst, err
+	})
 	rest.Add(a.Group, remove, func(ctx context.Context, in *target) (*struct{}, error) {
 		inst, err := a.fleet.Find(in.Desktop)
 		if err != nil {

@@ -41,7 +41,7 @@ func (a *API) failed(about asked, message string, more ...any) {
 
 // survive logs a panic and closes the connection. It is deferred where a connection is served
 // after the handler has returned, because a panic there would end the server.
-func (a *API) survive(about asked, conn net.Conn) {
+func survive(a *API, about asked, conn net.Conn) {
 	if p := recover(); p != nil {
 		a.failed(about, "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		_ = conn.Close()

@@ -188,16 +188,17 @@ func (g Group) Refuse(ctx context.Context, r Route, err error) *Problem {
 	return p
 }
 
-// Fail returns the problem for an error. It logs an error whose text the client does not get,
-// unless the client has left.
+// Fail returns the problem for an error. If the token of the request has ended, that is
+// TokenOver, whatever the error is. Fail logs an error whose text the client does not get, unless
+// the client has left.
 func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
 	other := r.Other
 	if other.Code == "" {
 		other = Internal
 	}
 	p := g.ProblemOf(err, other)
-	if GrantOf(ctx).Over() && errors.Is(err, context.Canceled) {
-		p = TokenOver()
+	if GrantOf(ctx).Over() && !r.Revokes {
+		p = TokenOver() // err may be about the end of ctx
 	}
 	if p.Status == http.StatusInternalServerError && !errors.Is(err, errClientGone) {
 		var about asked

@@ -110,7 +110,7 @@ func (a *API) Upgrade(ctx huma.Context, most int64, serve func(context.Context, 
 		ws := &Socket{conn: conn, Under: under, whole: a.MessageTime, memory: a.Bodies, guest: guest}
 		defer func() { ws.message.release() }()
 		conn.SetReadLimit(most)
-		defer a.survive(about, under)
+		defer survive(a, about, under)
 		ws.run(e.Ending, serve)
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 type tokenBody struct {
 	Scope   string `json:"scope" enum:"view,control,agent,supervise,admin" doc:"view: watch a desktop. control: also send input, which includes a shell if a terminal is open. agent: the same as an agent, and start programs, which includes a shell. supervise: all desktops, agents and sessions, which includes a shell as their users, and the files of roots, but no tokens, secrets and processes of other clients. admin: full access"`
-	Desktop string `json:"desktop,omitempty" doc:"Id of the only desktop that the token can access; defaults to all desktops"`
+	Desktop string `json:"desktop,omitempty" doc:"Id of the only desktop for which the API accepts the token; defaults to all desktops. Programs on that desktop can use the displays of all desktops of the same user"`
 	TTL     *int64 `json:"ttl,omitempty" minimum:"1" maximum:"31622400" doc:"Seconds until the token expires; defaults to a day, at most a year"`
 	Name    string `json:"name,omitempty" maxLength:"64" doc:"Name of the recipient, which others can see"`
 
@@ -82,7 +82,7 @@ func Register(api *rest.API, cfg Config) {
 	r := rest.Route{Tag: "Tokens"}
 	create := r.Post("createToken", "/v1/tokens", "Create a token")
 	create.About = "The server accepts the token like its own, within its scope, until it expires or is revoked. " +
-		"The token ends with the token that created it, and with its desktop. " +
+		"The token ends with the token that created it, and when its desktop is deleted. " +
 		"To share a link, append #token= and a view token to the URL of the page at /ui/."
 	rest.Add(a.Group, create.WithErrors(http.StatusBadRequest, http.StatusConflict, http.StatusServiceUnavailable, http.StatusInsufficientStorage), a.createToken)
 	list := r.Get("listTokens", "/v1/tokens", "List tokens, without their values").
