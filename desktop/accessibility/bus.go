@@ -67,8 +67,11 @@ func isUnique(name string) bool {
 	return ok && number(first) && number(second)
 }
 
+// rootPath is the path of the root of every program.
+const rootPath = "/org/a11y/atspi/accessible/root"
+
 // rootOf returns the address of a program's root.
-func rootOf(name string) address { return address{name, "/org/a11y/atspi/accessible/root"} }
+func rootOf(name string) address { return address{name, rootPath} }
 
 // request is a call of a method of an element.
 type request struct {

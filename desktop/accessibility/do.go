@@ -75,10 +75,10 @@ const (
 //
 // Do waits for its turn, and is subject to control and to Config.Policy of the desktop, as all
 // input is. It returns a *StaleError if the element is gone, a *RefusedError if the element is
-// disabled or does not support the verb, an *InvalidError, ErrTimeout if the program does not
-// answer within 2 s, or an error of the desktop: a *desktop.InterruptedError if ctx ends or another
-// actor takes control, or a *desktop.ControlHeldError, for example. The returned Done is only valid
-// without an error.
+// disabled or does not support the verb, or if a window that came before the press got the click,
+// an *InvalidError, ErrTimeout if the program does not answer within 2 s, or an error of the
+// desktop: a *desktop.InterruptedError if ctx ends or another actor takes control, or a
+// *desktop.ControlHeldError, for example. The returned Done is only valid without an error.
 func (t *Tree) Do(ctx context.Context, a Action) (done Done, err error) {
 	if err := a.Validate(); err != nil {
 		return done, err
@@ -250,112 +250,6 @@ func (u *use) until(ctx context.Context, ok func() bool) bool {
 			return false
 		}
 	}
-}
-
-// inSight returns the middle of what shows of the element.
-func (u *use) inSight() (desktop.Point, bool) {
-	size := u.tree.cfg.Desktop.Status().Size
-	shown := intersect(u.node.box, desktop.Rect{Width: size.Width, Height: size.Height})
-	if shown.Empty() || !u.node.states.has(stateShowing) {
-		return desktop.Point{}, false
-	}
-	return desktop.Point{X: (shown.Min.X + shown.Max.X) / 2, Y: (shown.Min.Y + shown.Max.Y) / 2}, true
-}
-
-// click clicks at the middle of the element, or else lets the program do what a click does.
-func (u *use) click(ctx context.Context, button desktop.Button) error {
-	err := u.point(ctx)
-	if err == nil {
-		_, err = u.tree.cfg.Desktop.Click(ctx, desktop.Click{Button: button})
-		u.done.Via = ViaPointer
-		return err
-	}
-	if !errors.Is(err, ErrRefused) {
-		return err
-	}
-	names := clickNames
-	if button == desktop.ButtonRight {
-		names = []string{"showmenu", "show menu", "popup menu", "menu"}
-	}
-	i, ok := u.action(ctx, names, button == desktop.ButtonLeft)
-	if !ok {
-		return err
-	}
-	u.done = Done{Via: ViaAction}
-	return u.call(ctx, ifaceAction+".DoAction", nil, int32(i))
-}
-
-// clickNames are the names that toolkits give to what a click does.
-var clickNames = []string{"click", "press", "activate", "toggle", "jump", "open", "check", "uncheck", "select", "switch", "dodefault"}
-
-// action returns the index of the first action with one of the names. Without one, it is the
-// first action if that is enough.
-func (u *use) action(ctx context.Context, names []string, first bool) (int, bool) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	var list []action
-	if u.bus.do(ctx, u.ref.at, ifaceAction+".GetActions", &list) != nil {
-		return 0, false
-	}
-	list = list[:min(len(list), mostActions)]
-	for i, a := range list {
-		for _, name := range names {
-			if strings.EqualFold(a.Name, name) {
-				return i, true
-			}
-		}
-	}
-	return 0, first && len(list) > 0
-}
-
-// point moves the pointer to the middle of the element. It returns a *RefusedError if the
-// pointer cannot reach it.
-func (u *use) point(ctx context.Context) error {
-	d := u.tree.cfg.Desktop
-	at, ok := u.inSight()
-	if !ok {
-		if err := u.reveal(ctx); err != nil {
-			return err
-		}
-		if at, ok = u.inSight(); !ok {
-			return u.refused("it is not on the screen")
-		}
-	}
-	p, err := d.Move(ctx, desktop.Move{At: at})
-	if err == nil && u.ref.window != 0 && p.Window != u.ref.window {
-		if _, err = d.FocusWindow(ctx, u.ref.window); err == nil {
-			p, err = d.Move(ctx, desktop.Move{At: at})
-		}
-		if err == nil && p.Window != u.ref.window || errors.Is(err, desktop.ErrWindowNotFound) {
-			return u.refused(fmt.Sprintf("window %d covers it", p.Window))
-		}
-	}
-	if err == nil && u.ref.window == 0 {
-		err = u.checkProgram(ctx, p.Window)
-	}
-	u.done.At = &at
-	return err
-}
-
-// checkProgram returns a *RefusedError if a window belongs to another program than the element,
-// whose window is unknown: a program must not make its caller click on another one.
-func (u *use) checkProgram(ctx context.Context, id desktop.WindowID) error {
-	windows, err := u.tree.cfg.Desktop.Windows(ctx, desktop.WindowFilter{All: true})
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(windows, func(w desktop.Window) bool { return w.ID == id && w.PID != 0 })
-	if i < 0 {
-		return nil // such as a menu
-	}
-	asked, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	p := &program{at: u.ref.at}
-	u.bus.identify(asked, []*program{p})
-	if p.pid != windows[i].PID {
-		return u.refused(fmt.Sprintf("window %d, which covers it, belongs to another program", id))
-	}
-	return nil
 }
 
 // focus gives the element the keyboard.

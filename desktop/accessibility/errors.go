@@ -55,7 +55,8 @@ func (e *StaleError) Error() string {
 // Unwrap makes errors.Is(err, ErrStale) true.
 func (e *StaleError) Unwrap() error { return ErrStale }
 
-// RefusedError is the error for an action that an element cannot do. It wraps ErrRefused.
+// RefusedError is the error for an action that an element cannot do, or for a click that another
+// window got. It wraps ErrRefused.
 type RefusedError struct {
 	Ref    string
 	Reason string // "it has no text that can be set"

@@ -35,7 +35,7 @@ func (t *Tree) find(ctx context.Context, b *bus, text string) (reference, error)
 	return ref, nil
 }
 
-// alive reports whether an element exists and has a role.
+// alive reports whether an element exists, has a role, and is on no old page.
 func (b *bus) alive(ctx context.Context, at address, want role) (bool, error) {
 	if at.null() {
 		return false, nil
@@ -47,7 +47,36 @@ func (b *bus) alive(ctx context.Context, at address, want role) (bool, error) {
 		return false, ErrTimeout
 	}
 	defunct := len(bits) > 0 && states(bits[0]).has(stateDefunct)
-	return state.err == nil && role.err == nil && !defunct && roleOf(number) == want, nil
+	if state.err != nil || role.err != nil || defunct || roleOf(number) != want {
+		return false, nil
+	}
+	old, err := b.onOldPage(ctx, at)
+	return !old, err
+}
+
+// onOldPage reports whether an element is on a page that its window does not show any more.
+// Chromium keeps the elements of pages that it may go back to, with their states and boxes, but
+// their document has no place among the children of its parent. Other elements without a place
+// may show: scroll bars of GTK, and panels of LibreOffice, whose parents do not lead to the root.
+func (b *bus) onOldPage(ctx context.Context, at address) (bool, error) {
+	for range mostVisited { // the program may claim a cycle
+		if at.null() || at.Path == rootPath {
+			break
+		}
+		var parent address
+		var number uint32
+		var index int32
+		up, role := propertyOf(at, ifaceAccessible, "Parent", &parent), &request{to: at, method: ifaceAccessible + ".GetRole", into: &number}
+		own := &request{to: at, method: ifaceAccessible + ".GetIndexInParent", into: &index}
+		if b.all(ctx, []*request{up, role, own}) != nil {
+			return false, ErrTimeout
+		}
+		if roleOf(number) == roleDocumentWeb && index < 0 {
+			return true, nil
+		}
+		at = parent
+	}
+	return false, nil
 }
 
 // replaced returns the element that is where a reference's was, if it has the same role and
@@ -60,7 +89,11 @@ func (b *bus) replaced(ctx context.Context, ref reference) (address, bool) {
 	w := &walker{bus: b}
 	n := &node{at: at}
 	w.one(ctx, n)
-	return at, w.answered && n.role == ref.role && n.name == ref.name
+	if !w.answered || n.role != ref.role || n.name != ref.name {
+		return at, false
+	}
+	old, err := b.onOldPage(ctx, at)
+	return at, !old && err == nil
 }
 
 // withNearest adds to a *StaleError the element that is most like the one that is gone: of the
