@@ -99,6 +99,43 @@ func TestMCP(t *testing.T) {
 	}
 }
 
+// TestMCPActors: tokens without a name are different actors, whatever their clients call
+// themselves: each has its own last picture.
+func TestMCPActors(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	requireDesktop(t)
+	s.post(t, "/v1/desktop/start", `{}`).want(t, http.StatusOK)
+	var sessions [2]*mcp.ClientSession
+	for i := range sessions {
+		_, token := s.token(t, `{"scope":"agent","desktop":"main"}`)
+		session, err := s.mcpClient(t, "", token, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions[i] = session
+		if text, _, failed := callTool(t, session, "screenshot", nil); failed {
+			t.Fatal(text)
+		}
+	}
+	launched := s.post(t, "/v1/desktop/launch", `{"app":"xterm","wait":true}`).want(t, http.StatusOK).json(t)
+	if launched["windowId"] == nil {
+		t.Skip("xterm has no window")
+	}
+	var w struct{ X, Y int }
+	decode(t, s.get(t, "/v1/desktop/windows/focused").want(t, http.StatusOK).body, &w)
+	if text, _, failed := callTool(t, sessions[1], "screenshot", nil); failed {
+		t.Fatal(text)
+	}
+	click := map[string]any{"actions": []any{map[string]any{"action": "left_click", "coordinate": []int{w.X + 50, w.Y + 50}}}}
+	if text, _, failed := callTool(t, sessions[0], "computer", click); !failed {
+		t.Errorf("a click by the picture of another token: %s", text)
+	}
+	if text, _, failed := callTool(t, sessions[1], "computer", click); failed {
+		t.Errorf("a click by one's own picture: %s", text)
+	}
+}
+
 func requireDesktop(t *testing.T) {
 	t.Helper()
 	if missing := desktop.MissingPrograms(); len(missing) > 0 {

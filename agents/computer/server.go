@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -323,18 +325,34 @@ func (s *Server) called(name string) mcp.ToolHandler {
 	}
 }
 
+// actor returns the actor of a call: that of ctx, or else the Config's. One without a name gets the
+// name of its client.
 func (s *Server) actor(ctx context.Context, req *mcp.CallToolRequest) desktop.Actor {
-	if a := desktop.ActorFrom(ctx); a != desktop.ActorFrom(context.Background()) {
-		return a
+	a := desktop.ActorFrom(ctx)
+	if a == desktop.ActorFrom(context.Background()) {
+		a = cmp.Or(s.cfg.Actor, desktop.Actor{Kind: desktop.ActorAgent})
 	}
-	if s.cfg.Actor != (desktop.Actor{}) {
-		return s.cfg.Actor
-	}
-	a := desktop.Actor{Kind: desktop.ActorAgent, Name: "agent"}
-	if req.Session != nil {
-		if p := req.Session.InitializeParams(); p != nil && p.ClientInfo != nil && p.ClientInfo.Name != "" {
-			a.Name = p.ClientInfo.Name
-		}
-	}
+	a.Name = cmp.Or(a.Name, clientName(req), "agent")
 	return a
+}
+
+// mostName is how many characters of a client's name count.
+const mostName = 64
+
+// clientName returns the name of a call's client, or "".
+func clientName(req *mcp.CallToolRequest) string {
+	if req.Session == nil {
+		return ""
+	}
+	p := req.Session.InitializeParams()
+	if p == nil || p.ClientInfo == nil {
+		return ""
+	}
+	name := []rune(p.ClientInfo.Name[:min(len(p.ClientInfo.Name), utf8.UTFMax*mostName)])
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, string(name[:min(len(name), mostName)])))
 }

@@ -81,10 +81,8 @@ func (a *Area) postMCP(ctx context.Context, in *mcpInput) (*mcpOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if actor.Name != "" {
-		actor.Kind = desktop.ActorAgent // else the client's name is used
-		ctx = desktop.WithActor(ctx, actor)
-	}
+	actor.Kind = desktop.ActorAgent // without a name, it gets the client's
+	ctx = desktop.WithActor(ctx, actor)
 	if request.Fiber.Get(typingHeader) != "" {
 		ctx = desktop.WithPerson(ctx)
 	}
