@@ -68,6 +68,7 @@ type question struct {
 	method    string
 	session   *attachedSession // nil: it is about no attached session
 	options   []Option         // the first MaxOptions
+	shared    map[string]bool  // the ids that several options have
 	row       eventlog.Request
 	timer     *time.Timer // nil: none
 	holdsTurn bool        // the session's turn waits for the answer
@@ -159,15 +160,24 @@ const methodPermission = "session/request_permission"
 // cancelled is the result of a cancelled question for permission.
 var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
 
+// setOptions sets what the agent offers.
+func (q *question) setOptions(all []Option) {
+	q.options, q.shared = slices.Clone(all[:min(len(all), MaxOptions)]), map[string]bool{}
+	seen := make(map[string]bool, len(all))
+	for _, o := range all {
+		if seen[o.ID] {
+			q.shared[o.ID] = true
+		}
+		seen[o.ID] = true
+	}
+}
+
 // outcome returns the result for the first of the kinds that the agent offers, or nil. It passes
-// over an option that another one shares its id with: the agent may take it for the other.
+// over options that share their id: the agent may take one for another.
 func (q *question) outcome(kinds ...string) []byte {
 	for _, kind := range kinds {
-		for i, o := range q.options {
-			shared := func(other Option) bool { return other.ID == o.ID }
-			if o.Kind == kind && !slices.ContainsFunc(q.options[:i], shared) && !slices.ContainsFunc(q.options[i+1:], shared) {
-				return selectedOutcome(o.ID)
-			}
+		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind && !q.shared[o.ID] }); i >= 0 {
+			return selectedOutcome(q.options[i].ID)
 		}
 	}
 	return nil

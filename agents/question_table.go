@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -90,7 +89,7 @@ func (t *questionTable) ask(fx *effects, q *question) {
 		Options []Option `json:"options"`
 	}
 	_ = json.Unmarshal(q.row.Params, &params) // a question without options can be cancelled
-	q.options = slices.Clone(params.Options[:min(len(params.Options), MaxOptions)])
+	q.setOptions(params.Options)
 	q.holdTurn(fx)
 	t.applyPolicy(fx, q)
 }

@@ -211,8 +211,9 @@ func TestOptionsOfOneID(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{Permissions: agents.Policy{Mode: agents.Allow}})
 	session := newSession(t, h, "srv")
+	late := strings.Repeat(`{"optionId":"n","name":"n","kind":"none"},`, agents.MaxOptions) + `{"optionId":"z","name":"n","kind":"allow_always"}`
 	quoted, err := json.Marshal(fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[`+
-		`{"optionId":"x","name":"n","kind":"allow_once"},{"optionId":"x","name":"n","kind":"allow_always"},{"optionId":"y","name":"n","kind":"reject_once"}]}}`, session))
+		`{"optionId":"x","name":"n","kind":"allow_once"},{"optionId":"x","name":"n","kind":"allow_always"},{"optionId":"z","name":"n","kind":"allow_once"},{"optionId":"y","name":"n","kind":"reject_once"},%s]}}`, session, late))
 	if err != nil {
 		t.Fatal(err)
 	}

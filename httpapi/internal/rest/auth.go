@@ -104,7 +104,7 @@ func (a access) logRefusal(r *Request) {
 		return
 	}
 	about := askedOf(r.Fiber)
-	a.log.Warn("request without a valid token", "method", about.method, "path", about.path, "client", a.Client(r.Fiber), "request", about.id, "skipped", skipped)
+	a.log.Warn("request without a valid token", "method", about.method, "path", redact(about.path), "client", a.Client(r.Fiber), "request", about.id, "skipped", skipped)
 }
 
 // GrantOf returns the grant of a request's token; nil for the server's own or none.
