@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -15,7 +16,7 @@ type WindowID uint32
 // characters.
 type Window struct {
 	ID        WindowID `json:"id"`
-	Title     string   `json:"title"`
+	Title     string   `json:"title"`              // a URL in it has no query and no fragment, which may have what was typed
 	Class     string   `json:"class,omitempty"`    // second part of WM_CLASS: "XTerm"
 	Instance  string   `json:"instance,omitempty"` // first part of WM_CLASS: "xterm"
 	PID       int      `json:"pid,omitempty"`      // zero: unknown
@@ -175,9 +176,13 @@ func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 	l.events.Emit(event)
 }
 
+// urlTitle matches a title that begins with a URL, as of a page that has no title yet, and what comes
+// before the URL's query or fragment.
+var urlTitle = regexp.MustCompile(`^((?:[a-z][a-z0-9+.-]*:)*(?://)?(?:\[[0-9a-f:.]+\]|[\pL\pN-]+(?:\.[\pL\pN-]+)+|localhost|[\pL\pN-]+:\d+)(?::\d+)?(?:/[^\s?#]*)?)[?#]\S*`)
+
 func windowOf(i x11.WindowInfo) Window {
 	return Window{
-		ID: WindowID(i.ID), Title: i.Title, Class: i.Class, Instance: i.Instance, PID: i.PID,
+		ID: WindowID(i.ID), Title: urlTitle.ReplaceAllString(i.Title, "$1"), Class: i.Class, Instance: i.Instance, PID: i.PID,
 		Bounds: Rect{i.X, i.Y, i.Width, i.Height},
 		Frame:  Rect{i.FrameX, i.FrameY, i.FrameWidth, i.FrameHeight},
 		Active: i.Active, Minimised: i.Minimised, Maximised: i.Maximised, Dialog: i.Dialog,
