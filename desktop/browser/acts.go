@@ -14,22 +14,39 @@ import (
 // looking matches the commands that only look at pages, run scripts in them, or attach to them. While
 // another actor has control alone, a client can send no others.
 var looking = regexp.MustCompile(`^(?:` +
-	`(?:Accessibility|Console|DOMSnapshot|HeapProfiler|Inspector|IO|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
-	`(?:Animation|Audits|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|LayerTree|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
+	`(?:Accessibility|Audits|Console|DOMSnapshot|HeapProfiler|Inspector|IO|LayerTree|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
+	`(?:Animation|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
 	`\.(?:can|capture|collect|describe|disable|enable|get|perform|print|push|query|release|request|resolve|search|take|track|untrack)(?:[A-Z]\w*)?|` +
 	`Browser\.setDownloadBehavior|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
-	`Memory\.getDOMCounters|` +
+	`CSS\.st(?:art|op)RuleUsageTracking|DOMDebugger\.getEventListeners|Memory\.getDOMCounters|Network\.streamResourceContent|` +
 	`Page\.(?:addScriptToEvaluateOnNewDocument|createIsolatedWorld|removeScriptToEvaluateOnNewDocument|screencastFrameAck|set(?:DownloadBehavior|LifecycleEventsEnabled)|st(?:art|op)Screencast)|` +
 	`Runtime\.(?:addBinding|awaitPromise|callFunctionOn|compileScript|discardConsoleEntries|evaluate|globalLexicalScopeNames|removeBinding|run\w+|set\w+)|` +
 	`Target\.(?:attachTo\w+|createBrowserContext|detachFromTarget|setAutoAttach|setDiscoverTargets))$`)
 
+// webPage matches the URLs of pages that have no more rights than those of the web. The browser's
+// own pages can open and close tabs.
+var webPage = regexp.MustCompile(`^(?:https?|about|data|blob|file|filesystem|view-source):|^$`)
+
 // checkControl returns an error for a command that does more than look while another actor has
-// control alone.
-func (c *client) checkControl(method string) error {
-	if looking.MatchString(method) {
+// control alone, and for scripts in the browser's own pages.
+func (c *client) checkControl(method string, s *session) error {
+	scripts := strings.HasPrefix(method, "Runtime.") || method == "Page.addScriptToEvaluateOnNewDocument"
+	if looking.MatchString(method) && !(scripts && c.b.ownPage(s)) {
 		return nil
 	}
 	return c.held()
+}
+
+// ownPage reports whether a session is one with a page of the browser itself, or with a worker or
+// frame of one.
+func (b *clients) ownPage(s *session) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	url := s.url
+	if t := b.find(s.target); t != nil {
+		url = t.info.URL
+	}
+	return !webPage.MatchString(url)
 }
 
 // acting are the commands, and the domains of commands, that do what a person does with the
@@ -72,10 +89,11 @@ func commandOf(method string) (command string, acts bool) {
 }
 
 // refused are parameters that are false while another actor has control alone. By userGesture a
-// script can do what a page may do only after a click, and by waitForDebuggerOnStart new pages and
-// frames wait for the client.
+// script can do what a page may do only after a click, by waitForDebuggerOnStart new pages and
+// frames wait for the client, and by captureBeyondViewport a page has another size for a moment.
 var refused = map[string]string{
 	"Runtime.evaluate": "userGesture", "Runtime.callFunctionOn": "userGesture", "Target.setAutoAttach": "waitForDebuggerOnStart",
+	"Page.captureScreenshot": "captureBeyondViewport",
 }
 
 // withFalse returns parameters with one of them set to false.

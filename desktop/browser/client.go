@@ -73,7 +73,8 @@ type session struct {
 	id     string
 	client *client
 	target string
-	page   bool // the client gets the events of domain Page, and answers dialogs
+	url    string // of the target when the client attached to it; empty: not known
+	page   bool   // the client gets the events of domain Page, and answers dialogs
 
 	emulatesFocus bool // the client has had the page say that it has the focus; guarded by tabs.mu
 
@@ -369,7 +370,7 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 	if intercepting[method] {
 		return c.intercept(m, s), nil
 	}
-	if err := c.checkControl(method); err != nil {
+	if err := c.checkControl(method, s); err != nil {
 		return nil, err
 	}
 	c.report(method, m.params)

@@ -213,3 +213,27 @@ func TestPagesUnderControl(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnPagesUnderControl: while another actor has control alone, a client runs no scripts in pages
+// of the browser, which can open windows, and a picture does not change the size of a page.
+func TestOwnPagesUnderControl(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{})
+	c := connect(t, start(t, browser.Config{Desktop: d}), "")
+	_, own := c.newPage("chrome://version")
+	_, page := c.newPage("data:text/html,<script>sizes = []; onresize = () => sizes.push(innerWidth)</script>")
+	c.result(own, "Runtime.evaluate", object("expression", "1"))
+	if err := d.TakeControl(t.Context(), desktop.Actor{Kind: desktop.ActorViewer, ID: "1", Name: "Jane"}, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"Runtime.evaluate", "Page.addScriptToEvaluateOnNewDocument"} {
+		if got := c.call(own, method, object("expression", "1", "source", "1")); !strings.Contains(fmt.Sprint(got["error"]), "Jane has control") {
+			t.Errorf("%s in a page of the browser: %v", method, got)
+		}
+	}
+	c.result(page, "Page.captureScreenshot", object("captureBeyondViewport", true, "clip", object("x", 0, "y", 0, "width", 20, "height", 20, "scale", 1)))
+	value := c.result(page, "Runtime.evaluate", object("expression", "new Promise((r) => setTimeout(() => r(sizes.join()), 200))", "awaitPromise", true))
+	if got := value["result"].(map[string]any)["value"]; got != "" {
+		t.Errorf("a picture has given the page the widths %v", got)
+	}
+}

@@ -46,11 +46,16 @@ func (b *Browser) Fill(ctx context.Context, f Fill) error {
 	a := desktop.Action{Command: "fill", Target: f.Element.String(), Secret: f.Secret}
 	return explain(ctx, b.inTurn(ctx, "fill", func(ctx context.Context, _ *desktop.Turn) error {
 		return b.perform(ctx, a, func(ctx context.Context) error {
-			var v struct{ Insert bool }
-			if err := b.change(ctx, f.Element, r, "fill", &v, f.Text, f.Secret != ""); err != nil || !v.Insert {
-				return err
-			}
-			return b.call(ctx, r.frame.session, "Input.insertText", map[string]any{"text": f.Text}, nil)
+			return change(ctx, func(ctx context.Context, by int64) error {
+				var v struct{ Insert bool }
+				if err := b.runOn(ctx, f.Element, r, "fill", &v, f.Text, f.Secret != "", by); err != nil || !v.Insert {
+					return err
+				}
+				if err := b.call(ctx, r.frame.session, "Input.insertText", map[string]any{"text": f.Text}, nil); err != nil {
+					return err
+				}
+				return b.runOn(ctx, f.Element, r, "inserted", nil)
+			})
 		})
 	}))
 }
@@ -80,7 +85,9 @@ func (b *Browser) Select(ctx context.Context, s Select) (selected Selected, err 
 		return selected, explain(ctx, err)
 	}
 	err = b.act(ctx, "select", s.Element.String(), func(ctx context.Context) error {
-		return b.change(ctx, s.Element, r, "select", &selected, s.Values)
+		return change(ctx, func(ctx context.Context, by int64) error {
+			return b.runOn(ctx, s.Element, r, "select", &selected, s.Values, by)
+		})
 	})
 	return selected, explain(ctx, err)
 }
@@ -127,7 +134,7 @@ func (b *elements) press(ctx context.Context, p Press) error {
 	return b.inTurn(ctx, "press", func(ctx context.Context, _ *desktop.Turn) error {
 		err := b.show(ctx, session)
 		if err == nil && named {
-			err = b.change(ctx, p.Element, r, "focus", nil)
+			err = b.focus(ctx, p.Element, r)
 		}
 		if err != nil {
 			return err
@@ -151,6 +158,11 @@ func (b *elements) press(ctx context.Context, p Press) error {
 		}
 		return err
 	})
+}
+
+// focus gives an element the focus in its page.
+func (b *elements) focus(ctx context.Context, e Element, r reference) error {
+	return change(ctx, func(ctx context.Context, by int64) error { return b.runOn(ctx, e, r, "focus", nil, by) })
 }
 
 // keptByBrowser reports whether the browser may keep a key from the page.

@@ -22,8 +22,8 @@ func TestFillOfBusyPage(t *testing.T) {
 	site, _, _ := pages(t, map[string]string{"/page": `<title>page</title><input id=i oninput="if (value) got.push(value)"><script>
 		var got = [], bursts = 0;
 		function burst() {
-			for (const end = performance.now() + 900; performance.now() < end;);
-			if (++bursts < 14) setTimeout(burst, 20);
+			for (const end = performance.now() + 150 + 150 * (bursts % 5); performance.now() < end;);
+			if (++bursts < 40) setTimeout(burst);
 		}
 	</script>`})
 	b := start(t, browser.Config{Headless: true})
@@ -44,7 +44,7 @@ func TestFillOfBusyPage(t *testing.T) {
 		}
 		cancel()
 	}
-	for evaluate[int](t, b, "bursts") < 14 {
+	for evaluate[int](t, b, "bursts") < 40 {
 	}
 	if got := evaluate[[]string](t, b, "got"); !slices.Equal(got, want) {
 		t.Errorf("the field got %q; %d calls have failed, and those that succeeded had %q", got, failed, want)
@@ -186,5 +186,67 @@ func TestNestedFrames(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSlowFocus: a page that takes its time for the focus changes nothing after the call has failed.
+func TestSlowFocus(t *testing.T) {
+	t.Parallel()
+	site, _, _ := pages(t, map[string]string{"/page": `<title>page</title><input id=other value=old><div id=e contenteditable>old</div>
+		<select id=s><option>a<option>b</select><script>
+		addEventListener('focusin', (e) => {
+			if (e.target === other) return;
+			if (e.target === window.e) setTimeout(() => other.focus());
+			for (const end = performance.now() + 1500; performance.now() < end;);
+		}, true)</script>`})
+	b := start(t, browser.Config{Headless: true})
+	navigate(t, b, site+"/page")
+	try := func(what string, f func(ctx context.Context) error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		if err := f(ctx); err == nil {
+			t.Error(what, "is done")
+		}
+		if got := evaluate[string](t, b, "[other.value, e.textContent, s.value].join()"); got != "old,old,a" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	try("fill", func(ctx context.Context) error { return b.Fill(ctx, browser.Fill{Element: css("#e"), Text: "new"}) })
+	try("select", func(ctx context.Context) error {
+		_, err := b.Select(ctx, browser.Select{Element: css("#s"), Values: []string{"b"}})
+		return err
+	})
+}
+
+// TestSlowPage: a page that is busy again and again is filled.
+func TestSlowPage(t *testing.T) {
+	t.Parallel()
+	site, _, _ := pages(t, map[string]string{"/page": `<title>page</title><input id=i><div id=e contenteditable></div><script>
+		(function busy() { for (const end = performance.now() + 700; performance.now() < end;); setTimeout(busy) })()</script>`})
+	b := start(t, browser.Config{Headless: true})
+	if _, err := b.Navigate(t.Context(), browser.Navigate{URL: site + "/page", Until: "commit"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range []string{"#i", "#e"} {
+		if err := b.Fill(t.Context(), browser.Fill{Element: css(field), Text: "text"}); err != nil {
+			t.Error(field, err)
+		}
+	}
+}
+
+// TestClicksOnLabels: a click on a link in a label is none on the label's field, and an element that
+// the page draws anew with the first of two clicks gets the second.
+func TestClicksOnLabels(t *testing.T) {
+	t.Parallel()
+	b := start(t, browser.Config{Headless: true})
+	site, _, _ := pages(t, map[string]string{"/page": `<title>page</title><label style="position:relative;display:block;width:200px;height:40px">
+		<input id=c type=checkbox style="opacity:0;position:absolute;left:50px"><a href="#gone" style="position:absolute;inset:0">terms</a></label>
+		<div id=list onclick="clicks = event.detail; list.innerHTML = list.innerHTML"><button id=b>Open</button></div>`})
+	navigate(t, b, site+"/page")
+	if _, err := b.Click(t.Context(), browser.Click{Element: css("#c"), Timeout: 500}); !errors.Is(err, browser.ErrNotReady) {
+		t.Errorf("a link covers the checkbox: %v", err)
+	}
+	if _, err := b.Click(t.Context(), browser.Click{Element: css("#b"), Count: 2}); err != nil || evaluate[int](t, b, "clicks") != 2 {
+		t.Errorf("a button that is drawn anew: %v", err)
 	}
 }

@@ -116,7 +116,7 @@
     return squeeze(attribute(e, "title") ?? (tag(e) === "IFRAME" ? e.name || e.src : "") ?? "", most);
   };
 
-  const secret = (e) => tag(e) === "INPUT" && e.type === "password";
+  const secret = (e) => tag(e) === "INPUT" && (e.type === "password" || getComputedStyle(e).webkitTextSecurity !== "none");
 
   const valueOf = (e, role) => {
     if (secret(e)) return e.value ? "•••" : "";
@@ -284,7 +284,9 @@
   const clicks = (e, top) => {
     for (let up = top; up; up = read(up, "assignedSlot") ?? read(up, "parentNode") ?? read(up, "host")) if (up === e) return true;
     if (call(e, "contains", top) || call(top, "contains", e) && getComputedStyle(e).pointerEvents === "none") return true;
-    for (const l of read(e, "labels") ?? []) if (l.contains(top)) return true;
+    // A label passes clicks on, unless they are on a control in it.
+    const control = call(top, "closest", "a[href],button,input,select,textarea,[tabindex]");
+    for (const l of read(e, "labels") ?? []) if (l.contains(top) && (!control || control === l || !l.contains(control))) return true;
     return false;
   };
 
@@ -370,10 +372,13 @@
     });
     presses = 0;
     wanted = count;
+    const was = label(e);
     const seen = { pointerdown: 0, mousedown: 0, mouseup: 0 };
     pressing = next(Object.keys(seen), ([top], type) => {
       presses = Math.max(presses, ++seen[type]);
-      if (!clicks(e, top)) return label(top);
+      // The first click may have the page draw the same element anew.
+      const again = presses > 1 && !read(e, "isConnected") && label(top) === was;
+      if (!again && !clicks(e, top)) return label(top);
       return presses < count ? undefined : "";
     });
     return {};
@@ -429,6 +434,27 @@
     e.dispatchEvent(new Event("change", { bubbles: true }));
   };
 
+  // guard keeps a text out that is inserted late, or elsewhere than in an element. The result of
+  // inserted says so.
+  let guarding = new AbortController(), kept = {};
+  const guard = (e, text, by) => {
+    guarding.abort();
+    guarding = new AbortController();
+    kept = {};
+    addEventListener("beforeinput", (event) => {
+      if (!event.isTrusted || event.inputType !== "insertText" || event.data !== text) return;
+      guarding.abort();
+      if (isLate(by)) {
+        event.preventDefault();
+        kept = late;
+      } else if (!call(event, "composedPath").includes(e)) {
+        event.preventDefault();
+        kept = { error: "without the focus, which another element takes" };
+      }
+    }, { capture: true, signal: guarding.signal });
+  };
+  const inserted = () => kept;
+
   // fill replaces the text of a field. It returns insert if the text is still to be inserted, where
   // the focus is: editors of pages handle that as a person's input.
   const fill = (n, text, secret, by) => {
@@ -460,7 +486,10 @@
       e.select();
     } else if (editable(e)) getSelection().selectAllChildren(e);
     else return { error: "not a text field" };
-    if (!field && !secret && text !== "") return { insert: true };
+    if (!field && !secret && text !== "") {
+      guard(e, text, by);
+      return { insert: true };
+    }
     // The same task gives the focus and the text, so no other page can take the focus between.
     const done = call(document, "execCommand", text === "" ? "delete" : "insertText", false, text);
     if (field && text !== "" && read(e, "value") === "") return { error: "without the text: it takes no such value, or the page removes it" };
@@ -482,6 +511,7 @@
     }
     if (!e.multiple && wanted.length > 1) return { error: "one option can be selected" };
     e.focus();
+    if (isLate(by)) return late; // as in fill
     for (const o of e.options) o.selected = wanted.includes(o);
     changed(e);
     return { values: wanted.map((o) => o.value) };
@@ -507,5 +537,5 @@
     return { found: !words || innerText().includes(words) };
   };
 
-  return { nonce, outline, query, aim, still, hover, hovered, pressed, lost, focus, focused, typed, hasFocus, shows, fill, select, text, has, get, label, origin, find: outline };
+  return { nonce, outline, query, aim, still, hover, hovered, pressed, lost, focus, focused, typed, hasFocus, shows, fill, inserted, select, text, has, get, label, origin, find: outline };
 })()

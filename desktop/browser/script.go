@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -265,20 +264,23 @@ func (b *elements) runOn(ctx context.Context, e Element, r reference, function s
 }
 
 const (
-	// timely is how long a page may take to begin what changes it. After that, it is asked again.
-	timely = 250 * time.Millisecond
+	// timely is how long a page may take at first to begin what changes it. After that it is asked
+	// again, and may take twice as long, up to mostTimely.
+	timely     = 250 * time.Millisecond
+	mostTimely = time.Second
 	// answering is how long it may take to answer if it begins in the last moment.
 	answering = 100 * time.Millisecond
 )
 
-// change is runOn for a function of page.js that changes the page, and whose last argument is the
-// time until which it may. When ctx has ended, the page begins nothing any more.
-func (b *elements) change(ctx context.Context, e Element, r reference, function string, result any, args ...any) error {
-	for {
-		by := time.Now().Add(timely)
+// change calls f, which changes a page by functions of page.js, with the time until which they may
+// begin, in milliseconds of Unix time. If they are late, change calls f again. When ctx has ended,
+// the page begins nothing any more.
+func change(ctx context.Context, f func(ctx context.Context, by int64) error) error {
+	for most := timely; ; most = min(2*most, mostTimely) {
+		by := time.Now().Add(most)
 		asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, func() { time.AfterFunc(time.Until(by)+answering, cancel) })
-		err := b.runOn(asked, e, r, function, result, append(slices.Clone(args), by.UnixMilli())...)
+		err := f(asked, by.UnixMilli())
 		stop()
 		cancel()
 		failed, ok := errors.AsType[*NotReadyError](err)

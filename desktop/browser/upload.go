@@ -30,7 +30,7 @@ func (b *Browser) Upload(ctx context.Context, u Upload) error {
 		return explain(ctx, err)
 	}
 	return explain(ctx, b.act(ctx, "upload", u.Element.String(), func(ctx context.Context) error {
-		if err := b.change(ctx, u.Element, r, "focus", nil); err != nil {
+		if err := b.focus(ctx, u.Element, r); err != nil {
 			return err
 		}
 		contextID, err := b.world(ctx, r.frame)
