@@ -16,7 +16,7 @@ type WindowID uint32
 // characters.
 type Window struct {
 	ID        WindowID `json:"id"`
-	Title     string   `json:"title"`              // a URL in it has no query and no fragment, which may have what was typed
+	Title     string   `json:"title"`              // a URL at its beginning has no query and no fragment
 	Class     string   `json:"class,omitempty"`    // second part of WM_CLASS: "XTerm"
 	Instance  string   `json:"instance,omitempty"` // first part of WM_CLASS: "xterm"
 	PID       int      `json:"pid,omitempty"`      // zero: unknown
