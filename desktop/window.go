@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -178,11 +179,13 @@ func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 
 // urlTitle matches a title that begins with a URL, as of a page that has no title yet, and what comes
 // before the URL's query or fragment.
-var urlTitle = regexp.MustCompile(`^((?:[a-z][a-z0-9+.-]*:)*(?://)?(?:\[[0-9a-f:.]+\]|[\pL\pN-]+(?:\.[\pL\pN-]+)+|localhost|[\pL\pN-]+:\d+)(?::\d+)?(?:/[^\s?#]*)?)[?#]\S*`)
+var urlTitle = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^((?:[a-z][a-z0-9+.-]*:)*(?://)?(?:\[[0-9a-f:.]+\]|[\pL\pN-]+(?:\.[\pL\pN-]+)+|localhost|[\pL\pN-]+:\d+)(?::\d+)?(?:/[^\s?#]*)?)[?#]\S*`)
+})
 
 func windowOf(i x11.WindowInfo) Window {
 	return Window{
-		ID: WindowID(i.ID), Title: urlTitle.ReplaceAllString(i.Title, "$1"), Class: i.Class, Instance: i.Instance, PID: i.PID,
+		ID: WindowID(i.ID), Title: urlTitle().ReplaceAllString(i.Title, "$1"), Class: i.Class, Instance: i.Instance, PID: i.PID,
 		Bounds: Rect{i.X, i.Y, i.Width, i.Height},
 		Frame:  Rect{i.FrameX, i.FrameY, i.FrameWidth, i.FrameHeight},
 		Active: i.Active, Minimised: i.Minimised, Maximised: i.Maximised, Dialog: i.Dialog,

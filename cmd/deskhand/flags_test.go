@@ -411,14 +411,14 @@ func TestLifecycleLog(t *testing.T) {
 	}
 	poll(t, callLimit, "the restart is logged", func() string {
 		if text := s.stderr.String(); !strings.Contains(text, `"msg":"desktop restarted"`) {
-			return text
+			return "stderr: " + text
 		}
 		return ""
 	})
 	s.ask(t, "/v1/desktop/stop", `{}`, nil)
 	poll(t, callLimit, "the stop is logged", func() string {
 		if text := s.stderr.String(); !strings.Contains(text, `"msg":"desktop stopped"`) {
-			return text
+			return "stderr: " + text
 		}
 		return ""
 	})
