@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -13,28 +15,34 @@ import (
 
 // looking matches the commands that only look at pages, run scripts in them, or attach to them. While
 // another actor has control alone, a client can send no others.
-var looking = regexp.MustCompile(`^(?:` +
-	`(?:Accessibility|Audits|Console|DOMSnapshot|HeapProfiler|Inspector|IO|LayerTree|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
-	`(?:Animation|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
-	`\.(?:can|capture|collect|describe|disable|enable|get|perform|print|push|query|release|request|resolve|search|take|track|untrack)(?:[A-Z]\w*)?|` +
-	`Browser\.setDownloadBehavior|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
-	`CSS\.st(?:art|op)RuleUsageTracking|DOMDebugger\.getEventListeners|Memory\.getDOMCounters|Network\.streamResourceContent|` +
-	`Page\.(?:addScriptToEvaluateOnNewDocument|createIsolatedWorld|removeScriptToEvaluateOnNewDocument|screencastFrameAck|set(?:DownloadBehavior|LifecycleEventsEnabled)|st(?:art|op)Screencast)|` +
-	`Runtime\.(?:addBinding|awaitPromise|callFunctionOn|compileScript|discardConsoleEntries|evaluate|globalLexicalScopeNames|removeBinding|run\w+|set\w+)|` +
-	`Target\.(?:attachTo\w+|createBrowserContext|detachFromTarget|setAutoAttach|setDiscoverTargets))$`)
+var looking = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:` +
+		`(?:Accessibility|Audits|Console|DOMSnapshot|HeapProfiler|Inspector|IO|LayerTree|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
+		`(?:Animation|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
+		`\.(?:can|capture|collect|describe|disable|enable|get|perform|print|push|query|release|request|resolve|search|take|track|untrack)(?:[A-Z]\w*)?|` +
+		`Browser\.setDownloadBehavior|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
+		`CSS\.st(?:art|op)RuleUsageTracking|DOMDebugger\.getEventListeners|Memory\.getDOMCounters|Network\.streamResourceContent|` +
+		`Page\.(?:addScriptToEvaluateOnNewDocument|createIsolatedWorld|removeScriptToEvaluateOnNewDocument|screencastFrameAck|set(?:DownloadBehavior|LifecycleEventsEnabled)|st(?:art|op)Screencast)|` +
+		`Runtime\.(?:addBinding|awaitPromise|callFunctionOn|compileScript|discardConsoleEntries|evaluate|globalLexicalScopeNames|removeBinding|run\w+|set\w+)|` +
+		`Target\.(?:attachTo\w+|createBrowserContext|detachFromTarget|setAutoAttach|setDiscoverTargets))$`)
+})
 
-// webPage matches the URLs of pages that have no more rights than those of the web. The browser's
+// webSchemes are the schemes of pages that have no more rights than those of the web. The browser's
 // own pages can open and close tabs.
-var webPage = regexp.MustCompile(`^(?:https?|about|data|blob|file|filesystem|view-source):|^$`)
+var webSchemes = []string{"", "http", "https", "about", "data", "blob", "file", "filesystem", "view-source"}
 
 // checkControl returns an error for a command that does more than look while another actor has
 // control alone, and for scripts in the browser's own pages.
 func (c *client) checkControl(method string, s *session) error {
-	scripts := strings.HasPrefix(method, "Runtime.") || method == "Page.addScriptToEvaluateOnNewDocument"
-	if looking.MatchString(method) && !(scripts && c.b.ownPage(s)) {
+	err := c.held()
+	if err == nil {
 		return nil
 	}
-	return c.held()
+	scripts := strings.HasPrefix(method, "Runtime.") || method == "Page.addScriptToEvaluateOnNewDocument"
+	if looking().MatchString(method) && !(scripts && c.b.ownPage(s)) {
+		return nil
+	}
+	return err
 }
 
 // ownPage reports whether a session is one with a page of the browser itself, or with a worker or
@@ -46,7 +54,8 @@ func (b *clients) ownPage(s *session) bool {
 	if t := b.find(s.target); t != nil {
 		url = t.info.URL
 	}
-	return !webPage.MatchString(url)
+	scheme, _, _ := strings.Cut(url, ":")
+	return !slices.Contains(webSchemes, scheme)
 }
 
 // acting are the commands, and the domains of commands, that do what a person does with the

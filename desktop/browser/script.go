@@ -269,7 +269,7 @@ const (
 	timely     = 250 * time.Millisecond
 	mostTimely = time.Second
 	// answering is how long it may take to answer if it begins in the last moment.
-	answering = 100 * time.Millisecond
+	answering = 250 * time.Millisecond
 )
 
 // change calls f, which changes a page by functions of page.js, with the time until which they may
