@@ -27,8 +27,8 @@ var looking = sync.OnceValue(func() *regexp.Regexp {
 		`Target\.(?:attachTo\w+|createBrowserContext|detachFromTarget|setAutoAttach|setDiscoverTargets))$`)
 })
 
-// webSchemes are the schemes of pages that have no more rights than those of the web. The browser's
-// own pages can open and close tabs.
+// webSchemes are the schemes of the web's pages. The scripts of all other pages, such as
+// chrome://settings, can open and close tabs.
 var webSchemes = []string{"", "http", "https", "about", "data", "blob", "file", "filesystem", "view-source"}
 
 // checkControl returns an error for a command that does more than look while another actor has

@@ -43,9 +43,14 @@ func (a *API) failed(about asked, message string, more ...any) {
 // after the handler has returned, because a panic there would end the server.
 func survive(a *API, about asked, conn net.Conn) {
 	if p := recover(); p != nil {
-		a.failed(about, "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		logPanic(a, about, p)
 		_ = conn.Close()
 	}
+}
+
+// logPanic logs the value of a panic, with the stack.
+func logPanic(a *API, about asked, value any) {
+	a.failed(about, "panic", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
@@ -68,7 +73,7 @@ func (a access) enter(c *fiber.Ctx) (err error) {
 	_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(writeTime))
 	defer func() {
 		if p := recover(); p != nil {
-			a.failed(askedOf(c), "panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			logPanic(a.API, askedOf(c), p)
 			err = a.answerError(c, errPanic)
 		}
 		a.finishBody(c)
