@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fasthttp/websocket"
 
@@ -219,12 +222,25 @@ func TestOpenCodeHostileRepository(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
+	o.write(t, "same.txt", "the same")
+	git("add", "same.txt")
+	git("-c", "user.name=a", "-c", "user.email=a", "commit", "-q", "-m", "same")
+	if err := os.Chtimes(filepath.Join(o.dir, "same.txt"), time.Unix(1, 0), time.Unix(1, 0)); err != nil { // git has to read it
+		t.Fatal(err)
+	}
+	hook := filepath.Join(o.dir, ".git", "hooks", "post-index-change")
+	if err := os.MkdirAll(filepath.Dir(hook), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\n"+program+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	o.write(t, ".gitattributes", "a.txt filter=a=b.c\nsub/* filter=long diff=d\n")
 	o.write(t, "sub/main.go", "package main\n\nfunc helloThere() {}\n") // of the same length: git has to read it
 	for name, value := range map[string]string{
 		"filter.a=b.c.clean": program, "filter.a=b.c.required": "true", "filter.long.process": program, "filter.long.smudge": program,
 		"core.fsmonitor": program, "diff.d.command": program, "diff.d.textconv": program, "diff.external": program, "core.pager": program,
-		"core.hooksPath": filepath.Dir(ran), "core.sshCommand": program,
+		"core.hooksPath": filepath.Dir(hook), "core.sshCommand": program,
 	} {
 		git("config", "--replace-all", name, value)
 	}
@@ -243,6 +259,24 @@ func TestOpenCodeHostileRepository(t *testing.T) {
 		}
 	}
 	look(4) // .gitattributes, a.txt, new.txt and sub/main.go
+
+	// The names of filters are more than deskhand reads.
+	config, err := os.OpenFile(filepath.Join(o.dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := config.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1200 {
+		fmt.Fprintf(config, "[filter \"%s%d\"]\n\tclean = cat\n", strings.Repeat("x", 1000), i)
+	}
+	look(0)
+	if err := errors.Join(config.Truncate(whole.Size()), config.Close()); err != nil {
+		t.Fatal(err)
+	}
+	look(4)
 
 	// git would fetch an object that is missing.
 	object := git("rev-parse", "HEAD:a.txt")

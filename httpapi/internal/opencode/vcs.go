@@ -135,7 +135,11 @@ func (m *machine) vcs(ctx context.Context, dir string) (v vcsInfo) {
 // changedFiles returns the files that differ from the last commit.
 func (m *machine) changedFiles(ctx context.Context, dir string) ([]changedFile, error) {
 	all := []changedFile{}
-	out, err := m.git(ctx, dir, m.noFilters(ctx, dir), "diff", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", "--numstat", "-z", "HEAD")
+	env, err := m.noFilters(ctx, dir)
+	var out []byte
+	if err == nil {
+		out, err = m.git(ctx, dir, env, "diff-index", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", "--numstat", "-z", "HEAD")
+	}
 	if errors.Is(err, errNoGit) {
 		return all, nil // a directory without a commit has no changes
 	}
