@@ -210,7 +210,10 @@ func (u *use) do(ctx context.Context) error {
 
 // perform runs f as an input of the desktop.
 func (u *use) perform(ctx context.Context, f func(context.Context) error) error {
-	a := desktop.Action{Name: desktop.ActionElement, Command: string(u.verb), Target: u.ref.role.String() + " " + strconv.Quote(u.ref.name), Window: u.ref.window}
+	a := desktop.Action{Name: desktop.ActionElement, Command: string(u.verb), Target: u.ref.role.String(), Window: u.ref.window}
+	if !u.ref.typed {
+		a.Target += " " + strconv.Quote(u.ref.name)
+	}
 	switch {
 	case u.verb != SetText:
 	case u.ref.role == rolePassword:

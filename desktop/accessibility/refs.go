@@ -21,6 +21,7 @@ type reference struct {
 	index  int // among the children of parent
 	role   role
 	name   string
+	typed  bool // the name is text of a field
 	box    desktop.Rect
 	window desktop.WindowID // zero: unknown
 	shift  image.Point      // from the boxes that the program claims to the screen
@@ -52,6 +53,7 @@ func (r *refs) of(n *node, window desktop.WindowID, shift image.Point) int {
 	}
 	ref := held(e)
 	ref.index, ref.role, ref.name, ref.box, ref.window, ref.shift = n.index, n.role, n.name, n.box, window, shift
+	ref.typed = n.repeatsField()
 	if n.up != nil {
 		ref.parent = n.up.at
 	}

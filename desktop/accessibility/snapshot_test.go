@@ -102,7 +102,7 @@ func TestPassword(t *testing.T) {
 }
 
 // TestHideFieldText: what is in fields, of which the screen may show a part, is neither read nor
-// matched.
+// matched, and events do not have it.
 func TestHideFieldText(t *testing.T) {
 	t.Parallel()
 	for app, args := range map[string][]string{
@@ -139,11 +139,33 @@ func TestHideFieldText(t *testing.T) {
 					t.Errorf("%+v: %v\n%s", q.Match, err, hidden.Outline())
 				}
 			}
+			events := d.Subscribe(0)
+			defer events.Close()
 			for _, ref := range has(s) {
+				for _, verb := range []accessibility.Verb{accessibility.ScrollIntoView, accessibility.Focus} {
+					_, _ = tree.Do(t.Context(), accessibility.Action{Ref: ref, Do: verb})
+				}
 				hidden, err := tree.Snapshot(t.Context(), accessibility.Query{Root: ref, HideFieldText: true, Timeout: patient})
 				if err != nil || len(has(hidden)) > 0 {
 					t.Errorf("root %s: %v\n%s", ref, err, hidden.Outline())
 				}
+			}
+			if _, err := d.Move(t.Context(), desktop.Move{}); err != nil {
+				t.Fatal(err)
+			}
+			elements := 0
+			for e := range events.Events() {
+				if e.Action != nil && e.Action.Name == desktop.ActionMove {
+					break
+				}
+				if e.Action != nil && e.Action.Name == desktop.ActionElement {
+					if elements++; strings.Contains(e.Action.Target, "hunter2") {
+						t.Errorf("an event has %q", e.Action.Target)
+					}
+				}
+			}
+			if elements == 0 && app != "zenity" { // its only field has the focus already
+				t.Error("no event of an element")
 			}
 			_, err := tree.Wait(t.Context(), accessibility.Condition{
 				Match: accessibility.Match{Text: "~hunter2"}, HideFieldText: true, Timeout: time.Millisecond,
