@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,49 +12,28 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 )
 
-// looking matches the commands that only look at pages, run scripts in them, or attach to them. While
-// another actor has control alone, a client can send no others.
+// looking matches the commands that only look at pages, run scripts in them, attach to them, or let
+// pages go on that wait for the client. While another actor has control alone, a client can send no
+// others.
 var looking = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` +
 		`(?:Accessibility|Audits|Console|DOMSnapshot|HeapProfiler|Inspector|IO|LayerTree|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
 		`(?:Animation|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
 		`\.(?:can|capture|collect|describe|disable|enable|get|perform|print|push|query|release|request|resolve|search|take|track|untrack)(?:[A-Z]\w*)?|` +
-		`Browser\.setDownloadBehavior|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
+		`Browser\.setDownloadBehavior|Debugger\.(?:disable|resume)|Fetch\.(?:disable|(?:continue|fail|fulfill|get|take)\w+)|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
 		`CSS\.st(?:art|op)RuleUsageTracking|DOMDebugger\.getEventListeners|Memory\.getDOMCounters|Network\.streamResourceContent|` +
 		`Page\.(?:addScriptToEvaluateOnNewDocument|createIsolatedWorld|removeScriptToEvaluateOnNewDocument|screencastFrameAck|set(?:DownloadBehavior|LifecycleEventsEnabled)|st(?:art|op)Screencast)|` +
 		`Runtime\.(?:addBinding|awaitPromise|callFunctionOn|compileScript|discardConsoleEntries|evaluate|globalLexicalScopeNames|removeBinding|run\w+|set\w+)|` +
 		`Target\.(?:attachTo\w+|createBrowserContext|detachFromTarget|setAutoAttach|setDiscoverTargets))$`)
 })
 
-// webSchemes are the schemes of the web's pages. The scripts of all other pages, such as
-// chrome://settings, can open and close tabs.
-var webSchemes = []string{"", "http", "https", "about", "data", "blob", "file", "filesystem", "view-source"}
-
 // checkControl returns an error for a command that does more than look while another actor has
-// control alone, and for scripts in the browser's own pages.
-func (c *client) checkControl(method string, s *session) error {
-	err := c.held()
-	if err == nil {
-		return nil
+// control alone.
+func (c *client) checkControl(method string) error {
+	if err := c.held(); err != nil && !looking().MatchString(method) {
+		return err
 	}
-	scripts := strings.HasPrefix(method, "Runtime.") || method == "Page.addScriptToEvaluateOnNewDocument"
-	if looking().MatchString(method) && !(scripts && c.b.ownPage(s)) {
-		return nil
-	}
-	return err
-}
-
-// ownPage reports whether a session is one with a page of the browser itself, or with a worker or
-// frame of one.
-func (b *clients) ownPage(s *session) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	url := s.url
-	if t := b.find(s.target); t != nil {
-		url = t.info.URL
-	}
-	scheme, _, _ := strings.Cut(url, ":")
-	return !slices.Contains(webSchemes, scheme)
+	return nil
 }
 
 // acting are the commands, and the domains of commands, that do what a person does with the
@@ -105,8 +83,8 @@ var refused = map[string]string{
 	"Page.captureScreenshot": "captureBeyondViewport",
 }
 
-// withFalse returns parameters with one of them set to false.
-func withFalse(params []byte, name string) []byte {
+// with returns parameters with one of them set to a value.
+func with(params []byte, name string, value bool) []byte {
 	var p map[string]json.RawMessage
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
 		return params // the browser refuses them
@@ -114,7 +92,7 @@ func withFalse(params []byte, name string) []byte {
 	if p == nil { // there are none, or they are null
 		p = map[string]json.RawMessage{}
 	}
-	p[name] = json.RawMessage("false")
+	p[name] = encode(value)
 	return encode(p)
 }
 

@@ -261,6 +261,9 @@ func (b *Browser) prepare(ctx context.Context) error {
 	return b.act(ctx, "navigate", withoutSecrets(b.cfg.URL), func(context.Context) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		if len(b.all) == 0 {
+			return errClosed
+		}
 		b.post(b.all[0].session, "Page.navigate", map[string]any{"url": b.cfg.URL}) // the start does not wait for the page
 		return nil
 	})
@@ -276,9 +279,12 @@ func (b *tabs) resize(ctx context.Context, pages desktop.Size) {
 		WindowID int `json:"windowId"`
 	}
 	b.mu.Lock()
-	target := b.all[0].id
+	all := b.all
 	b.mu.Unlock()
-	err := b.call(ctx, "", "Browser.getWindowForTarget", map[string]any{"targetId": target}, &v)
+	if len(all) == 0 {
+		return
+	}
+	err := b.call(ctx, "", "Browser.getWindowForTarget", map[string]any{"targetId": all[0].id}, &v)
 	if err == nil {
 		err = b.call(ctx, "", "Browser.setContentsSize", map[string]any{"windowId": v.WindowID, "width": pages.Width, "height": pages.Height}, nil)
 	}

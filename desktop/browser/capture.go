@@ -42,7 +42,7 @@ func (b *Browser) Evaluate(ctx context.Context, e Evaluate) (Value, error) {
 	defer cancel()
 	t, session, err := b.tab(ctx, e.Tab)
 	if err == nil {
-		err = b.admit(ctx, "evaluate", b.infoOf(t).URL)
+		err = b.admit(ctx, "evaluate", b.infoOf(t).shownURL)
 	}
 	if err == nil {
 		err = b.awaitNoDialog(ctx, session)
@@ -82,7 +82,9 @@ var ErrHidden = errors.New("the tab is hidden, and the browser has drawn no pict
 const hiddenLimit = 5 * time.Second
 
 // Screenshot returns a picture of a page, as the browser draws it: the part in the window, or the
-// whole page. Its limit is 60 s. Of a tab that is hidden it returns a picture or ErrHidden.
+// whole page. Its limit is 60 s. Of a tab that is hidden it returns a picture or ErrHidden. The
+// page has another size while the browser draws the whole of it, so that is subject to control and to
+// desktop.Config.Policy.
 func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) {
 	s.Format, s.Quality = cmp.Or(s.Format, "png"), cmp.Or(s.Quality, 80)
 	switch {
@@ -102,6 +104,9 @@ func (b *Browser) Screenshot(ctx context.Context, s Screenshot) ([]byte, error) 
 		params["quality"] = s.Quality
 	}
 	if s.Full {
+		if err := b.admit(ctx, "screenshot", b.infoOf(t).shownURL); err != nil {
+			return nil, explain(ctx, err)
+		}
 		var v struct {
 			CSSContentSize struct{ Width, Height float64 } `json:"cssContentSize"`
 		}

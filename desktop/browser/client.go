@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -73,8 +72,7 @@ type session struct {
 	id     string
 	client *client
 	target string
-	url    string // of the target when the client attached to it; empty: not known
-	page   bool   // the client gets the events of domain Page, and answers dialogs
+	page   bool // the client gets the events of domain Page, and answers dialogs
 
 	emulatesFocus bool // the client has had the page say that it has the focus; guarded by tabs.mu
 
@@ -128,7 +126,7 @@ func (c *client) attach(ctx context.Context, target string) error {
 	defer cancel()
 	answers := make(chan error, 1)
 	// The session must be known before its first event is read.
-	err := c.b.conn.send(ctx, quote(c.b.broker), quote(method), encode(params), func(m message) {
+	_, err := c.b.conn.send(ctx, quote(c.b.broker), quote(method), encode(params), func(m message) {
 		var result struct {
 			SessionID string `json:"sessionId"`
 		}
@@ -283,13 +281,13 @@ func (c *client) handle(text []byte) error {
 		return errNotMessage
 	}
 	m.id = bytes.Clone(m.id)
-	session := plain(m.session)
-	if session == "" {
-		session = c.root
+	session := c.root
+	if m.session != nil {
+		session = plain(m.session)
 	}
 	s := c.b.sessionOf(session, c)
 	if s == nil {
-		c.fail(m, &Fault{Code: -32001, Message: "Session with given id not found."})
+		c.fail(m, errNoSession)
 		return nil
 	}
 	onResult, err := c.check(&m, s)
@@ -305,7 +303,7 @@ func (c *client) handle(text []byte) error {
 		return errFlood
 	}
 	id, back := m.id, bytes.Clone(m.session)
-	return c.b.conn.send(context.Background(), quote(session), m.method, m.params, func(m message) {
+	_, err = c.b.conn.send(context.Background(), quote(session), m.method, m.params, func(m message) {
 		if onResult != nil && m.result != nil {
 			onResult(m.result)
 		}
@@ -313,6 +311,7 @@ func (c *client) handle(text []byte) error {
 		c.finish()
 		c.answer(m)
 	})
+	return err
 }
 
 func (c *client) begin() bool {
@@ -370,12 +369,12 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 	if intercepting[method] {
 		return c.intercept(m, s), nil
 	}
-	if err := c.checkControl(method, s); err != nil {
+	if err := c.checkControl(method); err != nil {
 		return nil, err
 	}
 	c.report(method, m.params)
 	if name := refused[method]; name != "" && c.held() != nil {
-		m.params = withFalse(m.params, name)
+		m.params = with(m.params, name, false)
 	}
 	switch method {
 	case "Browser.close":
@@ -388,6 +387,8 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 		m.params = []byte(`{"behavior":"default"}`)
 	case "Browser.setDownloadBehavior":
 		m.params = c.downloads(m.params)
+	case "Target.setAutoAttach", "Target.attachToTarget":
+		m.params = with(m.params, "flatten", true) // other sessions can send nothing here
 	case "Target.createBrowserContext":
 		return c.madeContext, nil
 	case "Target.disposeBrowserContext":
@@ -454,10 +455,17 @@ func (b *clients) addClient(c *client) error {
 // with it.
 func (b *clients) removeClient(c *client) {
 	defer b.serving.Done()
+	ended := map[string]bool{}
 	b.mu.Lock()
 	delete(b.connected, c)
-	maps.DeleteFunc(b.sessions, func(_ string, s *session) bool { return s.client == c })
+	for id, s := range b.sessions {
+		if s.client == c {
+			ended[id] = true
+			delete(b.sessions, id)
+		}
+	}
 	b.mu.Unlock()
+	b.conn.forgetSessions(ended)
 	c.mu.Lock()
 	b.queued.Add(-int64(c.queued))
 	c.mu.Unlock()

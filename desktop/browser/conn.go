@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strconv"
 	"sync"
@@ -22,11 +23,21 @@ const (
 	// writeLimit is how long the browser may take to accept a message.
 	writeLimit = 30 * time.Second
 
+	// maxPending bounds the commands without an answer, which are more than those of all clients
+	// together only if the browser answers nothing.
+	maxPending = maxClients*maxUnsettled + 50_000
+
 	// readSize is how much is read from the pipe at least.
 	readSize = 64 << 10
 )
 
-var errTooLarge = &Fault{Code: -32000, Message: "the browser's answer is larger than 64 MiB"}
+var (
+	errTooLarge = &Fault{Code: -32000, Message: "the browser's answer is larger than 64 MiB"}
+	errSilent   = errors.New("the browser does not answer")
+
+	// errNoSession is how the browser answers commands to a session that has ended.
+	errNoSession = &Fault{Code: -32001, Message: "Session with given id not found."}
+)
 
 // conn is the connection to a browser by --remote-debugging-pipe: messages end with a NUL
 // byte.
@@ -49,6 +60,7 @@ type conn struct {
 // goroutine that reads, and must not block. The members of the message are valid during the
 // call.
 type pendingCall struct {
+	session  string
 	answered func(m message)
 }
 
@@ -60,29 +72,34 @@ func newConn(in, out *os.File, route func(m message)) *conn {
 	}
 }
 
-// send sends a command. answered gets the answer, unless the connection ends first. It blocks
-// while the browser does not read, until ctx ends.
-func (c *conn) send(ctx context.Context, session, method, params []byte, answered func(m message)) error {
+// send sends a command, and returns its id. answered gets the answer, unless the connection or the
+// session ends first. It blocks while the browser does not read, until ctx ends.
+func (c *conn) send(ctx context.Context, session, method, params []byte, answered func(m message)) (id int64, err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
-		return c.err
+		return 0, c.err
 	}
 	c.last++
-	id := c.last
-	c.pending[id] = &pendingCall{answered}
+	id = c.last
+	c.pending[id] = &pendingCall{plain(session), answered}
+	silent := len(c.pending) > maxPending
 	c.mu.Unlock()
+	if silent {
+		c.end(errSilent)
+		return 0, errSilent
+	}
 	text := message{id: strconv.AppendInt(nil, id, 10), method: method, params: params, session: session}.encode()
 	select {
 	case c.writes <- append(text, 0):
-		return nil
+		return id, nil
 	case <-ctx.Done():
 		c.forget(id)
-		return ctx.Err()
+		return 0, ctx.Err()
 	case <-c.ended:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.err
+		return 0, c.err
 	}
 }
 
@@ -110,6 +127,26 @@ func (c *conn) forget(id int64) *pendingCall {
 	return p
 }
 
+// forgetSessions forgets the commands of sessions that have ended, which the browser does not answer.
+func (c *conn) forgetSessions(ended map[string]bool) (forgotten []*pendingCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.pending, func(_ int64, p *pendingCall) bool {
+		if ended[p.session] {
+			forgotten = append(forgotten, p)
+		}
+		return ended[p.session]
+	})
+	return forgotten
+}
+
+// sessionEnded answers the commands of a session of this package that has ended.
+func (c *conn) sessionEnded(session string) {
+	for _, p := range c.forgetSessions(map[string]bool{session: true}) {
+		p.answered(message{fault: encode(errNoSession)})
+	}
+}
+
 // call sends a command and decodes its result into result, unless that is nil. The error is
 // a *Fault if the browser refuses the command.
 func (c *conn) call(ctx context.Context, session, method string, params, result any) error {
@@ -133,7 +170,7 @@ func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, met
 		err    error
 	}
 	answers := make(chan answer, 1)
-	err := c.send(ctx, quote(session), quote(method), raw, func(m message) {
+	id, err := c.send(ctx, quote(session), quote(method), raw, func(m message) {
 		if m.fault != nil {
 			answers <- answer{err: faultOf(m.fault)}
 			return
@@ -159,8 +196,10 @@ func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, met
 		}
 		return nil
 	case <-stop:
+		c.forget(id)
 		return errStopped
 	case <-ctx.Done():
+		c.forget(id)
 		return fmt.Errorf("%s: %w", method, ctx.Err())
 	case <-c.done:
 		return fmt.Errorf("%s: %w", method, c.why(ErrEnded))

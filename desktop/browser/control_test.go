@@ -67,6 +67,11 @@ func TestControl(t *testing.T) {
 	c.result(session, "Page.setInterceptFileChooserDialog", object("enabled", true))
 	c.result(session, "Runtime.evaluate", object("expression", "1"))
 	c.call(session, "Runtime.evaluate", nil)
+	for _, method := range []string{"Fetch.continueRequest", "Fetch.disable", "Debugger.resume"} { // a page waits for the client
+		if got := c.call(session, method, object("requestId", "1")); strings.Contains(fmt.Sprint(got["error"]), "control") {
+			t.Errorf("%s: %v", method, got)
+		}
+	}
 	opened := c.result(session, "Runtime.evaluate", object("expression", "window.open('about:blank') === null", "userGesture", true, "returnByValue", true))
 	if value := opened["result"].(map[string]any)["value"]; value != true {
 		t.Errorf("a script opened a window: %v", opened)
@@ -215,22 +220,22 @@ func TestPagesUnderControl(t *testing.T) {
 	}
 }
 
-// TestOwnPagesUnderControl: while another actor has control alone, a client runs no scripts in pages
-// of the browser, which can open windows, and a picture does not change the size of a page.
-func TestOwnPagesUnderControl(t *testing.T) {
+// TestPicturesUnderControl: while another actor has control alone, a picture of a client does not
+// change the size of a page, and pictures of whole pages, which do, are refused.
+func TestPicturesUnderControl(t *testing.T) {
 	t.Parallel()
 	d := startDesktop(t, desktop.Config{})
-	c := connect(t, start(t, browser.Config{Desktop: d}), "")
-	_, own := c.newPage("chrome://version")
+	b := start(t, browser.Config{Desktop: d})
+	c := connect(t, b, "")
 	_, page := c.newPage("data:text/html,<script>sizes = []; onresize = () => sizes.push(innerWidth)</script>")
-	c.result(own, "Runtime.evaluate", object("expression", "1"))
 	if err := d.TakeControl(t.Context(), desktop.Actor{Kind: desktop.ActorViewer, ID: "1", Name: "Jane"}, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, method := range []string{"Runtime.evaluate", "Page.addScriptToEvaluateOnNewDocument"} {
-		if got := c.call(own, method, object("expression", "1", "source", "1")); !strings.Contains(fmt.Sprint(got["error"]), "Jane has control") {
-			t.Errorf("%s in a page of the browser: %v", method, got)
-		}
+	if _, err := b.Screenshot(t.Context(), browser.Screenshot{Full: true}); !errors.Is(err, desktop.ErrControlHeld) {
+		t.Error("a picture of the whole page:", err)
+	}
+	if _, err := b.Screenshot(t.Context(), browser.Screenshot{}); err != nil {
+		t.Error(err)
 	}
 	c.result(page, "Page.captureScreenshot", object("captureBeyondViewport", true, "clip", object("x", 0, "y", 0, "width", 20, "height", 20, "scale", 1)))
 	value := c.result(page, "Runtime.evaluate", object("expression", "new Promise((r) => setTimeout(() => r(sizes.join()), 200))", "awaitPromise", true))

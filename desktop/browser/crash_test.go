@@ -3,12 +3,16 @@ package browser_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/browser"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // nest is a script that nests elements, at the end of a page.
@@ -63,5 +67,43 @@ func TestDeepPage(t *testing.T) {
 	navigate(t, b, page)
 	if names, err := outline(); err != nil || !slices.Equal(names, []string{"Top"}) {
 		t.Errorf("after the crash: %q, %v", names, err)
+	}
+}
+
+// fakeBrowser is a program that ends its only tab while deskhand sets the size of its window.
+const fakeBrowser = `#!/usr/bin/env python3
+import json, os
+def send(m): os.write(4, json.dumps(m, separators=(",", ":")).encode() + b"\0")
+read = b""
+while more := os.read(3, 65536):
+    *messages, read = (read + more).split(b"\0")
+    for m in map(json.loads, messages):
+        answer = {"id": m["id"], "result": {}}
+        if m["method"] == "Target.attachToBrowserTarget":
+            answer["result"] = {"sessionId": "B"}
+        if m["method"] == "Target.setAutoAttach" and "sessionId" not in m:
+            send({"method": "Target.attachedToTarget", "params": {"sessionId": "S", "targetInfo": {"targetId": "T", "type": "page"}}})
+        if m["method"] == "Browser.getWindowForTarget":
+            send({"method": "Target.targetDestroyed", "params": {"targetId": "T"}})
+            answer = {"id": m["id"], "error": {"code": 1, "message": "no"}}
+        send(answer)
+`
+
+// TestBrowserWithoutTabs: a browser that has no tab any more when it is to open a page is not started.
+func TestBrowserWithoutTabs(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "python3")
+	program := filepath.Join(t.TempDir(), "browser")
+	if err := os.WriteFile(program, []byte(fakeBrowser), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b, err := browser.Start(t.Context(), browser.Config{
+		Desktop: startDesktop(t, desktop.Config{}), Program: program, URL: "https://example.com/", Viewport: desktop.Size{Width: 800, Height: 600},
+	})
+	if err == nil {
+		b.Close()
+	}
+	if !errors.Is(err, browser.ErrNoTab) {
+		t.Error(err)
 	}
 }

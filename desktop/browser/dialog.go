@@ -24,7 +24,7 @@ func (t *tab) dialogOpening(params json.RawMessage) {
 	if len(params) > largeEvent || json.Unmarshal(params, &v) != nil {
 		v.Type = "alert"
 	}
-	t.dialog = &Dialog{Type: v.Type, Message: limited(v.Message), Default: limited(v.DefaultPrompt)}
+	t.dialog = &Dialog{Type: limited(v.Type), Message: limited(v.Message), Default: limited(v.DefaultPrompt)}
 	t.b.emit(t.dialogEvent("open"))
 	t.answerDialog()
 }
@@ -111,12 +111,14 @@ type Download struct {
 	shownURL string // for events; see withoutSecrets
 }
 
-// maxDownloads is how many downloads are kept.
-const maxDownloads = 100
+const (
+	maxDownloads = 100  // that are kept
+	maxPath      = 4096 // bytes of a path, as in Linux
+)
 
 func (b *tabs) downloadWillBegin(params json.RawMessage) {
 	var v struct{ GUID, URL, SuggestedFilename string }
-	if json.Unmarshal(params, &v) != nil {
+	if json.Unmarshal(params, &v) != nil || len(v.GUID) > maxID {
 		return
 	}
 	if len(b.downloads) >= maxDownloads {
@@ -135,7 +137,7 @@ func (b *tabs) downloadProgress(params json.RawMessage) {
 		GUID, State, FilePath     string
 		TotalBytes, ReceivedBytes float64
 	}
-	if json.Unmarshal(params, &v) != nil {
+	if json.Unmarshal(params, &v) != nil || len(v.FilePath) > maxPath {
 		return
 	}
 	for _, d := range b.downloads {

@@ -83,11 +83,14 @@ func (b *tabs) callPage(ctx context.Context, session, method string, params, res
 		b.mu.Unlock()
 		return b.call(ctx, session, method, params, result)
 	}
-	crash, title := t.crash, t.info.Title
+	crash, title, main := t.crash, t.info.Title, session == t.session
 	b.mu.Unlock()
 	err := b.conn.callUntil(ctx, crash, session, method, params, result)
 	if errors.Is(err, errStopped) {
 		return &NotReadyError{"the page " + title, "crashed; load another page"}
+	}
+	if f, ok := errors.AsType[*Fault](err); ok && f.Code == errNoSession.Code && main {
+		return errClosed
 	}
 	return err
 }

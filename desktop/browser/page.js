@@ -275,9 +275,11 @@
     requestAnimationFrame(() => { clearTimeout(timer); resolve(); });
   });
 
+  // label names an element in errors, which events have as well: without the text of an editor.
   const label = (e) => {
     const role = roleOf(e);
-    return `${role || squeeze(tag(e).toLowerCase(), 40)} ${JSON.stringify(nameOf(e, role) || content(e, 40))}`;
+    const name = editable(e) ? "" : nameOf(e, role) || content(e, 40);
+    return (role || squeeze(tag(e).toLowerCase(), 40)) + (name && " " + JSON.stringify(name));
   };
 
   // clicks reports whether a click on the element top is one on e.
@@ -435,12 +437,12 @@
   };
 
   // guard keeps a text out that is inserted late, or elsewhere than in an element. The result of
-  // inserted says so.
+  // inserted says so, also if this page did not get the text.
   let guarding = new AbortController(), kept = {};
   const guard = (e, text, by) => {
     guarding.abort();
     guarding = new AbortController();
-    kept = {};
+    kept = { error: "without the text, which another frame may have got" };
     addEventListener("beforeinput", (event) => {
       if (!event.isTrusted || event.inputType !== "insertText" || event.data !== text) return;
       guarding.abort();
@@ -450,7 +452,7 @@
       } else if (!call(event, "composedPath").includes(e)) {
         event.preventDefault();
         kept = { error: "without the focus, which another element takes" };
-      }
+      } else kept = {};
     }, { capture: true, signal: guarding.signal });
   };
   const inserted = () => kept;

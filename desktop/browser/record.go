@@ -108,7 +108,7 @@ func (t *tab) consoleCalled(params json.RawMessage) {
 		for _, arg := range v.Args[:min(len(v.Args), 20)] {
 			texts = append(texts, limited(arg.text()))
 		}
-		m.Level, m.Text = v.Type, limited(strings.Join(texts, " "))
+		m.Level, m.Text = limited(v.Type), limited(strings.Join(texts, " "))
 		v.StackTrace.place(&m)
 	}
 	t.console.add(m)
@@ -178,11 +178,11 @@ func (t *tab) requestSent(params json.RawMessage) {
 		}
 		t.endRequest(r, e)
 	}
-	if len(t.requests) >= maxRequests {
+	if len(t.requests) >= maxRequests || len(e.RequestID) > maxID {
 		return
 	}
 	t.requests[e.RequestID] = &NetworkRequest{
-		Time: time.Now(), Method: e.Request.Method, URL: limited(e.Request.URL), Type: e.Type, id: e.RequestID, begun: e.Timestamp,
+		Time: time.Now(), Method: limited(e.Request.Method), URL: limited(e.Request.URL), Type: limited(e.Type), id: e.RequestID, begun: e.Timestamp,
 	}
 }
 
@@ -192,7 +192,7 @@ func (t *tab) responseReceived(params json.RawMessage) {
 		return
 	}
 	if r := t.requests[e.RequestID]; r != nil {
-		r.Type, r.Status, r.MimeType = e.Type, e.Response.Status, limited(e.Response.MimeType)
+		r.Type, r.Status, r.MimeType = limited(e.Type), e.Response.Status, limited(e.Response.MimeType)
 	}
 }
 

@@ -113,7 +113,7 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 	switch plain(m.method) {
 	case "Target.attachedToTarget":
 		if json.Unmarshal(m.params, &a) == nil {
-			b.own(a.SessionID, &session{client: c, target: a.TargetInfo.TargetID, url: a.TargetInfo.URL})
+			b.own(a.SessionID, &session{client: c, target: a.TargetInfo.TargetID})
 			if c.attached > maxSessions {
 				c.end(errFlood)
 			}

@@ -15,12 +15,17 @@ import (
 // ErrNoTab is returned if the browser has no tab with an id, or none at all.
 var ErrNoTab = errors.New("the browser has no such tab")
 
+var errClosed = fmt.Errorf("%w: it was closed", ErrNoTab)
+
 const (
 	// maxText bounds titles, URLs and messages of pages, in characters.
 	maxText = 1024
 
 	// maxTabs bounds the tabs that are followed.
 	maxTabs = 500
+
+	// maxID bounds the ids of tabs, sessions and the like, in bytes. What has a longer one is passed over.
+	maxID = 128
 )
 
 // Tab is a tab of the browser, or a window that a page has opened. Its texts have at most
@@ -164,7 +169,7 @@ func (b *tabs) await(ctx context.Context, f func() bool) error {
 
 func (b *tabs) targetChanged(params json.RawMessage) {
 	var v attachment
-	if json.Unmarshal(params, &v) != nil || v.TargetInfo.Type != "page" {
+	if json.Unmarshal(params, &v) != nil || v.TargetInfo.Type != "page" || len(v.TargetInfo.TargetID) > maxID {
 		return
 	}
 	v.TargetInfo = v.TargetInfo.limited()
@@ -189,11 +194,12 @@ func (b *tabs) targetDestroyed(params json.RawMessage) {
 
 func (b *tabs) attachedToTarget(params json.RawMessage) {
 	var v attachment
-	if json.Unmarshal(params, &v) != nil || v.TargetInfo.Type != "page" {
+	if json.Unmarshal(params, &v) != nil || v.TargetInfo.Type != "page" || len(v.SessionID) > maxID {
 		return
 	}
 	b.targetChanged(params)
 	if t := b.find(v.TargetInfo.TargetID); t != nil {
+		delete(b.followed, t.session)
 		t.session = v.SessionID
 		b.followed[v.SessionID] = t
 		b.watchSession(v.SessionID)
@@ -222,8 +228,12 @@ func (b *tabs) watchSession(session string) {
 
 // post sends a command whose answer does not matter, without waiting for the pipe.
 func (b *tabs) post(session, method string, params any) {
+	if len(b.outbox) >= maxPending {
+		b.conn.end(errSilent)
+		return
+	}
 	b.outbox = append(b.outbox, func() {
-		_ = b.conn.send(context.Background(), quote(session), quote(method), encode(params), func(message) {})
+		_, _ = b.conn.send(context.Background(), quote(session), quote(method), encode(params), func(message) {})
 	})
 	select {
 	case b.posted <- struct{}{}:
@@ -256,12 +266,15 @@ func (b *tabs) detachedFromTarget(params json.RawMessage) {
 			t.session = ""
 		}
 		delete(b.followed, v.SessionID)
+		b.conn.sessionEnded(v.SessionID)
 	}
 }
 
 func (t *tab) attachedToFrame(params json.RawMessage) {
 	var v attachment
-	if json.Unmarshal(params, &v) == nil && v.TargetInfo.Type == "iframe" && len(t.frames) < maxFrames {
+	if json.Unmarshal(params, &v) == nil && v.TargetInfo.Type == "iframe" && len(t.frames) < maxFrames &&
+		len(v.TargetInfo.TargetID) <= maxID && len(v.SessionID) <= maxID {
+		delete(t.b.followed, t.frames[v.TargetInfo.TargetID])
 		t.frames[v.TargetInfo.TargetID] = v.SessionID
 		t.b.followed[v.SessionID] = t
 		t.b.watchSession(v.SessionID)
@@ -272,6 +285,7 @@ func (t *tab) detachedFromFrame(params json.RawMessage) {
 	var v attachment
 	if json.Unmarshal(params, &v) == nil && t.b.followed[v.SessionID] == t {
 		delete(t.b.followed, v.SessionID)
+		t.b.conn.sessionEnded(v.SessionID)
 		maps.DeleteFunc(t.frames, func(_, session string) bool { return session == v.SessionID })
 	}
 }
@@ -284,7 +298,7 @@ func (t *tab) frameNavigated(params json.RawMessage) {
 		Frame struct{ ID, ParentID, LoaderID, URL string }
 		Type  string
 	}
-	if json.Unmarshal(params, &v) != nil || v.Frame.ParentID != "" {
+	if json.Unmarshal(params, &v) != nil || v.Frame.ParentID != "" || len(v.Frame.LoaderID) > maxID {
 		return
 	}
 	if v.Frame.LoaderID != t.loader {
@@ -306,14 +320,18 @@ func (t *tab) frameNavigated(params json.RawMessage) {
 
 func (t *tab) lifecycleEvent(params json.RawMessage) {
 	var v struct{ FrameID, LoaderID, Name string }
-	if json.Unmarshal(params, &v) != nil || v.FrameID != t.id {
+	if json.Unmarshal(params, &v) != nil || v.FrameID != t.id || len(v.LoaderID) > maxID {
 		return // the main frame has the id of its tab
 	}
 	if v.LoaderID != t.loader {
 		t.loader = v.LoaderID
 		clear(t.lifecycle)
 	}
-	t.lifecycle[v.Name] = true
+	for _, name := range lifecycleNames {
+		if name == v.Name {
+			t.lifecycle[name] = true
+		}
+	}
 }
 
 // emit emits an event, at most eventRate a second. The caller has mu, and has applied withoutSecrets

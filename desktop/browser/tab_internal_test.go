@@ -1,12 +1,15 @@
 package browser
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestWithoutSecrets checks that events have neither passwords nor signatures of URLs.
@@ -66,13 +69,21 @@ func TestLimited(t *testing.T) {
 	}
 }
 
-// TestClosedTabs checks that nothing is kept of frames and tabs that are gone.
-func TestClosedTabs(t *testing.T) {
-	b := &clients{tabs: tabs{sessions: map[string]*session{}, followed: map[string]*tab{}, posted: make(chan struct{}, 1)}}
-	event := func(session, method, params string, args ...any) {
+const attached = `{"sessionId":"%s","targetInfo":{"targetId":"%s","type":"%s"}}`
+
+// fakeBrowser returns a browser without a program, and a function by which it gets an event.
+func fakeBrowser() (b *Browser, event func(session, method, params string, args ...any)) {
+	b = newBrowser()
+	b.conn = newConn(nil, nil, nil)
+	b.second, b.emitted = time.Now().Add(time.Hour), eventRate // it emits nothing, as it has no desktop
+	return b, func(session, method, params string, args ...any) {
 		b.route(message{session: quote(session), method: quote(method), params: fmt.Appendf(nil, params, args...)})
 	}
-	const attached = `{"sessionId":"%s","targetInfo":{"targetId":"%s","type":"%s"}}`
+}
+
+// TestClosedTabs checks that nothing is kept of frames and tabs that are gone, and that calls of them end.
+func TestClosedTabs(t *testing.T) {
+	b, event := fakeBrowser()
 	event("", "Target.attachedToTarget", attached, "S", "T", "page")
 	for i := range 2 * maxFrames {
 		event("S", "Target.attachedToTarget", attached, fmt.Sprint("S", i), fmt.Sprint("F", i), "iframe")
@@ -84,10 +95,103 @@ func TestClosedTabs(t *testing.T) {
 	if frames := b.all[0].frames; len(frames) > 0 || len(b.followed) != 1 {
 		t.Errorf("%d frames and %d sessions are left", len(frames), len(b.followed))
 	}
+	calls := make(chan error, 1)
+	go func() { calls <- b.callPage(t.Context(), "S", "Runtime.evaluate", nil, nil) }()
+	<-b.conn.writes
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
+	event("", "Target.attachedToTarget", attached, "Q", "T", "page") // in place of S
+	if len(b.followed) != 1 {
+		t.Errorf("a tab has %d sessions", len(b.followed))
+	}
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
+	event("", "Target.detachedFromTarget", `{"sessionId":"S"}`)
+	if err := <-calls; !errors.Is(err, ErrNoTab) {
+		t.Error(err)
+	}
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
 	event("S", "Target.attachedToTarget", attached, "R", "F", "iframe")
 	event("", "Target.targetDestroyed", `{"targetId":"T"}`)
 	if len(b.all) > 0 || len(b.followed) > 0 {
 		t.Errorf("%d tabs and %d sessions are left", len(b.all), len(b.followed))
+	}
+}
+
+// TestLongTexts checks that texts and ids of any length in the browser's events are not kept.
+func TestLongTexts(t *testing.T) {
+	b, event := fakeBrowser()
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
+	tab := b.all[0]
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 60 {
+		long := strings.Repeat("x", 1<<20) + fmt.Sprint(i)
+		event("", "Target.attachedToTarget", attached, long, long, "page")
+		event("", "Target.attachedToTarget", attached, long, "T", "page")
+		event("S", "Target.attachedToTarget", attached, long, long, "iframe")
+		event("S", "Network.requestWillBeSent", `{"requestId":"%d","type":"%s","request":{"method":"%s","url":"%s"}}`, i, long, long, long)
+		event("S", "Network.requestWillBeSent", `{"requestId":"%s"}`, long)
+		event("S", "Network.responseReceived", `{"requestId":"%d","type":"%s","response":{"mimeType":"%s"}}`, i, long, long)
+		event("S", "Network.loadingFailed", `{"requestId":"%d","errorText":"%s"}`, i%2, long)
+		event("S", "Runtime.consoleAPICalled", `{"type":"%s"}`, long[:largeEvent/2])
+		event("S", "Page.lifecycleEvent", `{"frameId":"T","loaderId":"","name":"%s"}`, long)
+		event("S", "Page.lifecycleEvent", `{"frameId":"T","loaderId":"%s","name":"load"}`, long)
+		event("S", "Page.frameNavigated", `{"frame":{"id":"T","loaderId":"%s","url":"a"}}`, long)
+		event("", "Browser.downloadWillBegin", `{"guid":"%s"}`, long)
+		event("", "Browser.downloadWillBegin", `{"guid":"%d","url":"%s","suggestedFilename":"%s"}`, i, long, long)
+		event("", "Browser.downloadProgress", `{"guid":"%d","state":"completed","filePath":"%s"}`, i, long)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if n := int64(after.HeapAlloc) - int64(before.HeapAlloc); n > 4<<20 {
+		t.Errorf("%d bytes are kept", n)
+	}
+	if len(b.all) != 1 || len(b.followed) != 1 || len(tab.frames) > 0 || len(tab.lifecycle) > 0 || len(tab.requests) == 0 || len(b.downloads) == 0 {
+		t.Errorf("%d tabs, %d sessions, %d frames, %v, %d requests and %d downloads", len(b.all), len(b.followed), len(tab.frames), tab.lifecycle, len(tab.requests), len(b.downloads))
+	}
+}
+
+// TestSilentBrowser checks that the commands which a browser does not answer are bounded, and that
+// those of calls and clients that have ended are forgotten.
+func TestSilentBrowser(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newConn(w, r, nil)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for {
+			select {
+			case <-c.writes:
+			case <-c.ended:
+				return
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := c.call(ctx, "S", "Page.enable", nil, nil); !errors.Is(err, context.DeadlineExceeded) || len(c.pending) > 0 {
+		t.Errorf("%d commands, %v", len(c.pending), err)
+	}
+	send := func(session string) error {
+		_, err := c.send(t.Context(), quote(session), quote("Page.enable"), nil, func(message) {})
+		return err
+	}
+	for i := range 10 {
+		if err := send(fmt.Sprint("S", i%2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.forgetSessions(map[string]bool{"S0": true}); len(c.pending) != 5 {
+		t.Errorf("%d commands", len(c.pending))
+	}
+	for range maxPending {
+		err = send("S")
+	}
+	if <-written; !errors.Is(err, errSilent) {
+		t.Error(err)
 	}
 }
 
