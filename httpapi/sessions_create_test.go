@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,5 +56,38 @@ func TestLongCreateFails(t *testing.T) {
 	want := `{"healthy":false,"error":{"type":"install_failed","message":"install failed: gemini: `
 	if text, err := io.ReadAll(rest); err != nil || !strings.HasPrefix(strings.TrimSpace(string(text)), want) {
 		t.Errorf("answer = %s, %v", text, err)
+	}
+}
+
+// TestLongCallsEndWithToken: a call that waits for its work is answered when its token ends.
+func TestLongCallsEndWithToken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ path, body string }{
+		{"/v1/sessions/late", fmt.Sprintf(`{"agent":"gemini","directory":%q}`, t.TempDir())},
+		{"/v1/agents/gemini/install", "{}"},
+	} {
+		cfg := agentsConfig(t)
+		gate := slowNPM(t, &cfg)
+		s := serve(t, cfg)
+		s.rest.Early = time.Hour
+		id, value := s.token(t, `{"scope":"supervise"}`)
+		called := make(chan answer, 1)
+		go func() { called <- s.try(t.Context(), call{path: c.path, body: c.body, header: bearer(value)}) }()
+		var npm *os.File
+		eventually(t, "npm waits", func() bool {
+			var err error
+			npm, err = os.OpenFile(gate, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+			return err == nil
+		})
+		s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + id}).want(t, 204)
+		select {
+		case a := <-called:
+			if a.err != nil || a.StatusCode != 401 {
+				t.Errorf("%s: %v %d %s", c.path, a.err, a.StatusCode, a.body)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s is not answered", c.path)
+		}
+		_ = npm.Close() // the installation fails
 	}
 }

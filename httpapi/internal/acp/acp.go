@@ -166,7 +166,7 @@ func (a *Area) answer(ctx context.Context, host *agents.Host, server string, o a
 		late = func(err error) []byte { return agents.Failure(body, err) }
 	}
 	work := rest.Detach(ctx)
-	return a.AnswerLong(a.Host.Go, func() ([]byte, error) {
+	return a.AnswerLong(ctx, a.Host.Go, func() ([]byte, error) {
 		return host.Post(work, server, o, body) // ends at the latest with the host
 	}, late)
 }

@@ -191,7 +191,7 @@ func (a *Area) connect(ctx context.Context, in *transportPost) (*transportOutput
 		return nil, err
 	}
 	body, work := bytes.Clone(in.RawBody), rest.Detach(ctx)
-	out, err := a.AnswerLong(a.Host.Go, func() ([]byte, error) { // the agent may have to be installed
+	out, err := a.AnswerLong(ctx, a.Host.Go, func() ([]byte, error) { // the agent may have to be installed
 		return a.initialize(work, host, c, in.Desktop, body)
 	}, func(err error) []byte { return agents.Failure(body, err) })
 	if err != nil {

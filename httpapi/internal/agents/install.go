@@ -50,7 +50,7 @@ func (a *area) registerInstall(r rest.Route) {
 
 func (a *area) install(ctx context.Context, in *installInput) (*rest.BodyOutput, error) {
 	options := registry.InstallOptions{Reinstall: in.Body.Reinstall, AgentVersion: in.Body.Version, ProcessVersion: in.Body.ProcessVersion}
-	return a.AnswerLong(a.Go, func() ([]byte, error) {
+	return a.AnswerLong(ctx, a.Go, func() ([]byte, error) {
 		ctx, stop := rest.WhileWanted(nil, a.Done())
 		defer stop()
 		got, err := a.Registry.Install(ctx, in.Agent, options)

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"time"
 
@@ -23,10 +24,11 @@ type longAnswer struct {
 }
 
 // AnswerLong starts work by calling start, and answers with the JSON text or the error that
-// work returns. Nil text is answered 202. Work continues when the client disconnects. If
-// work takes long, the answer begins as a 200, and late makes its text of an error. If
-// late is nil, the answer begins when work has ended.
-func (a *API) AnswerLong(start func(func()) error, work func() ([]byte, error), late func(error) []byte) (*BodyOutput, error) {
+// work returns. Nil text is answered 202. Work continues when the client disconnects, and
+// when ctx ends, whose error is then the answer. If work takes long, the answer begins as a
+// 200, and late makes its text of an error. If late is nil, the answer begins when work has
+// ended.
+func (a *API) AnswerLong(ctx context.Context, start func(func()) error, work func() ([]byte, error), late func(error) []byte) (*BodyOutput, error) {
 	answer := make(chan longAnswer, 1)
 	if err := start(func() {
 		text, err := work()
@@ -58,6 +60,8 @@ func (a *API) AnswerLong(start func(func()) error, work func() ([]byte, error), 
 			ctx.SetStatus(http.StatusOK)
 			a.beat(RequestOf(ctx), answer, late)
 		}
+	case <-ctx.Done(): // with the token
+		return nil, ctx.Err()
 	case <-a.closing:
 		return nil, Closing()
 	}

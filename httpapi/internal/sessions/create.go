@@ -38,7 +38,7 @@ func (a *area) create(ctx context.Context, in *sessionCreateInput) (*rest.BodyOu
 		return nil, err
 	}
 	work := rest.Detach(ctx)
-	return a.AnswerLong(a.Host.Go, func() ([]byte, error) { // ends at the latest with the host
+	return a.AnswerLong(ctx, a.Host.Go, func() ([]byte, error) { // ends at the latest with the host
 		body, err := a.begin(work, host, in)
 		if err != nil {
 			return nil, agenthost.Names{Session: in.ID, Agent: in.Body.Agent}.Explain(err)
