@@ -2,6 +2,7 @@ package folder_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -248,4 +249,24 @@ func TestExchangedFolderErrors(t *testing.T) {
 	}
 	close(done)
 	swap.Wait()
+}
+
+// TestUpdateSweepsBounded: a change inspects a bounded number of the names in the directory, and
+// the next change goes on.
+func TestUpdateSweepsBounded(t *testing.T) {
+	t.Parallel()
+	const made, swept = 4200, 4096
+	dir := t.TempDir()
+	for i := range made {
+		write(t, filepath.Join(dir, fmt.Sprintf(".file.%d.tmp", i)), "")
+	}
+	for _, want := range []int{made - swept, 0} {
+		if err := local.Update(t.Context(), dir, "file", 100, func([]byte) ([]byte, error) { return []byte("changed"), nil }); err != nil {
+			t.Fatal(err)
+		}
+		left, err := filepath.Glob(filepath.Join(dir, ".file.*.tmp"))
+		if err != nil || len(left) != want {
+			t.Errorf("%d temporary files are left, want %d: %v", len(left), want, err)
+		}
+	}
 }

@@ -23,6 +23,10 @@ const (
 
 	newMode    = 0o600 // of a file that did not exist
 	tempSuffix = ".tmp"
+
+	// maxSwept bounds the names of a directory that a change inspects. Programs choose how
+	// many there are.
+	maxSwept = 4096
 )
 
 func update(ctx context.Context, dir, name string, limit int64, edit func(old []byte) ([]byte, error)) error {
@@ -162,21 +166,23 @@ func fill(f *os.File, text []byte, info fs.FileInfo) error {
 	return f.Sync()
 }
 
-// sweep removes temporary files of programs that were killed during a change. While
-// the directory is locked, no program is changing the file.
+// sweep removes temporary files of programs that were killed during a change, as far as they
+// are among the first names of the directory. While the directory is locked, no program is
+// changing the file.
 func sweep(d *os.Root, prefix string) {
 	self, err := d.Open(".")
 	if err != nil {
 		return // the change fails with this error
 	}
 	defer self.Close()
-	names, err := self.Readdirnames(-1)
-	if err != nil {
-		return
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, tempSuffix) {
-			_ = d.Remove(name)
+	for seen := 0; seen < maxSwept && err == nil; {
+		var names []string
+		names, err = self.Readdirnames(256)
+		for _, name := range names {
+			if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, tempSuffix) {
+				_ = d.Remove(name)
+			}
 		}
+		seen += len(names)
 	}
 }
