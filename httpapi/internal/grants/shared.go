@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -31,6 +32,8 @@ const (
 
 // sharedTokens is this server's position in the stream.
 type sharedTokens struct {
+	reads atomic.Int64 // calls of catchUpLocked that have begun
+
 	mu   sync.Mutex    // guards what follows; held while the stream is read or written
 	log  *eventlog.Log // nil: it was not needed yet
 	seq  int64         // the last event that was applied
@@ -64,6 +67,7 @@ func (t *Store) catchUpSoon() error {
 // catchUpLocked is catchUp for a caller that has shared.mu.
 func (t *Store) catchUpLocked(ctx context.Context) error {
 	s := &t.shared
+	s.reads.Add(1)
 	if err := t.openLocked(ctx); err != nil {
 		return err
 	}
@@ -212,18 +216,23 @@ func (t *Store) eraseShared(ids []string) error {
 	return err
 }
 
-// findShared looks for a token that another server may have made just now.
+// findShared looks for a token that another server may have made just now. Callers that wait for
+// one read share the next one, so that requests without a token do not cause a read each.
 func (t *Store) findShared(value string) *Grant {
-	ctx, cancel := context.WithTimeout(context.Background(), findTime)
-	defer cancel()
-	t.shared.mu.Lock()
-	defer t.shared.mu.Unlock()
-	if log := t.shared.log; log != nil && log.Outage() > 0 {
-		return nil // a read would wait for Postgres
-	}
-	if err := t.catchUpLocked(ctx); err != nil {
-		t.Logger.Error("tokens of other servers are refused, since they cannot be read", "error", err)
-		return nil
+	s := &t.shared
+	begun := s.reads.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads.Load() == begun { // else a read has begun and ended meanwhile
+		if s.log != nil && s.log.Outage() > 0 {
+			return nil // a read would wait for Postgres
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), findTime)
+		defer cancel()
+		if err := t.catchUpLocked(ctx); err != nil {
+			t.logRefusal("tokens of other servers are refused, since they cannot be read", err)
+			return nil
+		}
 	}
 	return t.known(value)
 }

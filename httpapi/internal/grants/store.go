@@ -75,8 +75,9 @@ func New(cfg Config) *Store { return &Store{Config: cfg} }
 // Its methods may be called from any goroutine.
 type Store struct {
 	Config
-	agents agentTokens
-	shared sharedTokens
+	agents   agentTokens
+	shared   sharedTokens
+	refusals Refusals
 
 	loading sync.Mutex // held while load reads the files; guards loaded
 	loaded  bool
@@ -99,6 +100,12 @@ type endedToken struct {
 
 // tokenPrefix begins the value of every token that POST /v1/tokens makes.
 const tokenPrefix = "dh_"
+
+// isValue reports whether a text has the form of such a value: rand.Text follows the prefix.
+func isValue(text string) bool {
+	random, ok := strings.CutPrefix(text, tokenPrefix)
+	return ok && len(random) >= 26 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
 
 // load reads the tokens of an earlier server, once. If there are no token files it
 // does nothing, so a wrong token does not change the state directory.
@@ -181,17 +188,25 @@ func (t *Store) Find(value string) *Grant {
 	if g := t.agents.find(value); g != nil {
 		return g
 	}
-	if !strings.HasPrefix(value, tokenPrefix) {
+	if !isValue(value) {
 		return nil
 	}
 	if err := t.load(); err != nil {
-		t.Logger.Error("tokens that were made by request are refused, since they cannot be read", "error", err)
+		t.logRefusal("tokens that were made by request are refused, since they cannot be read", err)
 		return nil
 	}
 	if g := t.known(value); g != nil || t.Log == nil {
 		return g
 	}
 	return t.findShared(value)
+}
+
+// logRefusal logs that tokens are refused for an error. Requests without a token can cause one
+// each, so it does not log all of them.
+func (t *Store) logRefusal(what string, err error) {
+	if skipped, due := t.refusals.Take(time.Now()); due {
+		t.Logger.Error(what, "error", err, "skipped", skipped)
+	}
 }
 
 // known returns the token of a value if it is in memory, or nil.

@@ -91,7 +91,7 @@ type API struct {
 	log      *slog.Logger
 	Gate     gate
 	limits   *connLimits
-	refusals refusals
+	refusals grants.Refusals
 	app      *fiber.App
 	Huma     huma.API
 	answer   fasthttp.RequestHandler

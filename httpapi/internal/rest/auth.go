@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -72,34 +71,10 @@ func (a access) authenticate(ctx huma.Context, next func(huma.Context)) {
 	a.Write(r.Fiber, p)
 }
 
-// refusalInterval is the shortest time between two log lines about requests without
-// a valid token.
-const refusalInterval = time.Second
-
-// refusals counts requests that were refused and not logged.
-type refusals struct {
-	mu      sync.Mutex // guards the fields below
-	logged  time.Time  // the last time that one was logged
-	skipped int        // since then
-}
-
-// take adds a refusal. It reports whether it is due to be logged, and how many were
-// not logged before it.
-func (r *refusals) take(now time.Time) (skipped int, due bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.logged) < refusalInterval {
-		r.skipped++
-		return 0, false
-	}
-	skipped, r.logged, r.skipped = r.skipped, now, 0
-	return skipped, true
-}
-
 // logRefusal logs a request without a valid token. It leaves out every part that may hold a
 // token.
 func (a access) logRefusal(r *Request) {
-	skipped, due := a.refusals.take(time.Now())
+	skipped, due := a.refusals.Take(time.Now())
 	if !due {
 		return
 	}

@@ -1,0 +1,94 @@
+package grants
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// withoutLog returns tokens whose log cannot be opened. calls is how often it was tried.
+func withoutLog(t *testing.T, open func()) (tokens *Store, calls *int) {
+	t.Helper()
+	tokens, calls = newTestTokens(t), new(int)
+	tokens.Log = func(context.Context) (*eventlog.Log, error) {
+		*calls++ // shared.mu is held
+		open()
+		return nil, errors.New("no database")
+	}
+	return tokens, calls
+}
+
+// TestOnlyTokensAreLookedUp: what cannot be a token does not reach the database.
+func TestOnlyTokensAreLookedUp(t *testing.T) {
+	t.Parallel()
+	tokens, calls := withoutLog(t, func() {})
+	value := tokenPrefix + rand.Text()
+	for _, other := range []string{"", tokenPrefix, tokenPrefix + "1", value[1:], value[:20], strings.ToLower(value), value + "=", value + "\n", "x" + value} {
+		if tokens.Find(other); *calls != 0 {
+			t.Fatalf("%q is looked up", other)
+		}
+	}
+	if tokens.Find(value); *calls != 1 {
+		t.Errorf("%q is looked up %d times", value, *calls)
+	}
+}
+
+// TestFailingLookupsAreLoggedSeldom looks tokens up without a database.
+func TestFailingLookupsAreLoggedSeldom(t *testing.T) {
+	t.Parallel()
+	tokens, calls := withoutLog(t, func() {})
+	var log bytes.Buffer
+	tokens.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	begun := time.Now()
+	for range 50 {
+		tokens.Find(tokenPrefix + rand.Text())
+	}
+	most := 1 + int(time.Since(begun)/refusalInterval)
+	if n := strings.Count(log.String(), "no database"); *calls != 50 || n < 1 || n > most {
+		t.Errorf("%d lookups, %d lines of the log, want 50 and at most %d:\n%s", *calls, n, most, log.String())
+	}
+}
+
+// TestLookupsShareReads: lookups that wait for a read share the next one.
+func TestLookupsShareReads(t *testing.T) {
+	t.Parallel()
+	const lookups = 20
+	gate, reading := make(chan struct{}), make(chan struct{}, lookups)
+	tokens, calls := withoutLog(t, func() { reading <- struct{}{}; <-gate })
+	var all sync.WaitGroup
+	find := func() { tokens.Find(tokenPrefix + rand.Text()) }
+	all.Go(find)
+	<-reading
+	for range lookups - 1 {
+		all.Go(find)
+	}
+	waiting := func() (n int) {
+		text := make([]byte, 1<<20)
+		for stack := range strings.SplitSeq(string(text[:runtime.Stack(text, true)]), "\n\n") {
+			if strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, ".findShared(") {
+				n++
+			}
+		}
+		return n
+	}
+	for deadline := time.Now().Add(time.Minute); waiting() < lookups-1; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Error("not all lookups wait for the first")
+			break
+		}
+	}
+	close(gate)
+	all.Wait()
+	if *calls != 2 {
+		t.Errorf("%d lookups need %d reads, want 2", lookups, *calls)
+	}
+}
