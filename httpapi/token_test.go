@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -211,15 +210,18 @@ func TestScopesOfRoutes(t *testing.T) {
 	const file = "testdata/scopes.txt"
 	s := newServer(t, Config{})
 	var lines []string
-	for path, item := range s.rest.Huma.OpenAPI().Paths {
-		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete} {
-			switch {
-			case op == nil:
-			case len(op.Security) == 0:
-				lines = append(lines, fmt.Sprintf("%-9s %-6s %s", "open", method, path))
-			default:
-				lines = append(lines, fmt.Sprintf("%-9s %-6s %s", op.Metadata["deskhand-scope"], method, path))
-			}
+	described := map[string]bool{}
+	for _, op := range s.rest.Routes {
+		scope := fmt.Sprint(op.Metadata["deskhand-scope"])
+		if len(op.Security) == 0 {
+			scope = "open"
+		}
+		lines = append(lines, fmt.Sprintf("%-9s %-6s %s", scope, op.Method, op.Path))
+		described[op.Method+" "+strings.NewReplacer("{", ":", "}", "").Replace(op.Path)] = true
+	}
+	for _, r := range s.rest.Router().GetRoutes(true) { // pages and files have no operation
+		if r.Method != http.MethodHead && !described[r.Method+" "+r.Path] {
+			lines = append(lines, fmt.Sprintf("%-9s %-6s %s", "open", r.Method, r.Path))
 		}
 	}
 	slices.Sort(lines)

@@ -50,6 +50,7 @@ func (a *adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 		a.api.app.Add(http.MethodHead, path, f)
 	}
 	a.api.app.Add(op.Method, path, f)
+	a.api.Routes = append(a.api.Routes, op)
 }
 
 // ServeHTTP serves one request of net/http.

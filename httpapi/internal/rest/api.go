@@ -94,6 +94,7 @@ type API struct {
 	refusals grants.Refusals
 	app      *fiber.App
 	Huma     huma.API
+	Routes   []*huma.Operation // also those that the document leaves out
 	answer   fasthttp.RequestHandler
 	peers    *http.Client // for other servers
 	handler  func() http.Handler
