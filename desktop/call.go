@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/panics"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -51,7 +52,9 @@ type outcome[T any] struct {
 }
 
 // call runs f on the present session and returns its result, or an error after limit. If
-// the X server hangs, f continues in a goroutine until the connection ends.
+// the X server hangs, f continues in a goroutine until the connection ends. If f panics, the
+// session stays: f must unlock by defer, and an X server whose connection is left without
+// answers counts as hung.
 func call[T any](ctx context.Context, l *lifecycle, op string, limit time.Duration, f func(context.Context, *session) (T, error)) (T, error) {
 	return callThen(ctx, l, op, limit, f, func(*session) {})
 }
@@ -73,9 +76,16 @@ func callThen[T any](ctx context.Context, l *lifecycle, op string, limit time.Du
 	done := make(chan outcome[T], 1)
 	go func() {
 		defer l.leave()
-		v, err := f(ctx, s)
-		done <- outcome[T]{v, err}
-		then(s)
+		var r outcome[T]
+		r.err = panics.Catch(l.log, op, func() (err error) {
+			r.value, err = f(ctx, s)
+			return err
+		})
+		done <- r
+		_ = panics.Catch(l.log, op, func() error {
+			then(s)
+			return nil
+		})
 	}()
 	select {
 	case r := <-done:

@@ -133,7 +133,7 @@ type Config struct {
 	// the context of the call. It must not block. Nil: nothing.
 	Observe func(ctx context.Context, o Observed)
 
-	// Logger receives failures, restarts and debug messages. Nil: nothing is logged.
+	// Logger receives failures, restarts, panics and debug messages. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 

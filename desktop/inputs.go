@@ -46,7 +46,7 @@ func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Durat
 	turns := in.turnsOf(ctx)
 	ours := false // the action has the turn
 	do := func(ctx context.Context, s *session) (v T, err error) {
-		if ours, err = in.takeTurn(ctx, s, op, a, prepare); err != nil {
+		if err = in.takeTurn(ctx, s, op, a, prepare, &ours); err != nil {
 			return v, err
 		}
 		v, err = f(ctx, s)
@@ -71,47 +71,49 @@ func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Durat
 	return v, err
 }
 
-// takeTurn waits for the turn of an action, and until programs are ready for it. It
-// reports whether the action has the turn, also if it returns an error.
-func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action, prepare func(*session) error) (ours bool, err error) {
+// takeTurn waits for the turn of an action, and until programs are ready for it. ours says
+// at any time whether the action has the turn, also if takeTurn fails or panics.
+func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action, prepare func(*session) error, ours *bool) error {
 	viewer, releases := a.Actor.Kind == ActorViewer, a.Name == ActionReleaseAll
 	if releases {
 		if err := in.admit(ctx, a); err != nil {
-			return false, err
+			return err
 		}
 		in.pending.interrupt(errReleased, func(b Actor) bool { return !viewer || b.Same(a.Actor) })
 	}
 	if err := in.turnsOf(ctx).acquireFor(ctx, a, op, viewer || releases); err != nil {
-		return false, err
+		return err
 	}
+	*ours = true
 	if in.releaseDue.Swap(false) {
 		if err := s.input.Release(); err != nil {
-			return true, err
+			return err
 		}
 	}
 	if prepare != nil {
 		if err := prepare(s); err != nil {
-			return true, err
+			return err
 		}
 	}
 	if !releases {
 		if err := in.admit(ctx, a); err != nil {
-			return true, err
+			return err
 		}
 	}
 	if in.cfg.paced(a.Actor) {
-		return true, nil
+		return nil
 	}
 	if err := s.follows(ctx, a); err != nil {
-		return true, cutShort(ctx, op, a, err)
+		return cutShort(ctx, op, a, err)
 	}
-	if ours, err = in.awaitListener(ctx, s, a); err == nil {
-		ours, err = in.awaitSeparate(ctx, s, a)
+	err := in.awaitListener(ctx, s, a, ours)
+	if err == nil {
+		err = in.awaitSeparate(ctx, s, a, ours)
 	}
 	if err == nil && a.mayConfirm() {
 		err = s.input.Keyboard.AwaitDialog(ctx)
 	}
-	return ours, cutShort(ctx, op, a, err)
+	return cutShort(ctx, op, a, err)
 }
 
 // admit returns an error if control or the policy does not allow an action.
@@ -145,52 +147,50 @@ func (s *session) follows(ctx context.Context, a *Action) error {
 }
 
 // awaitListener delays keys until a program listens for them. It gives up the turn
-// meanwhile, because some windows never listen for keys, and reports whether it has the
-// turn again.
-func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action) (ours bool, err error) {
+// meanwhile, because some windows never listen for keys.
+func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action, ours *bool) error {
 	if !a.Name.pressesKeys() {
-		return true, nil
+		return nil
 	}
 	unheard, err := s.input.Unheard()
 	if unheard == 0 || err != nil {
-		return true, err
+		return err
 	}
-	return in.yield(ctx, a, func() error { return s.input.AwaitListener(ctx, unheard) })
+	return in.yield(ctx, a, ours, func() error { return s.input.AwaitListener(ctx, unheard) })
 }
 
-// yield calls wait while other inputs may have the turn. It reports whether the action has
-// the turn again.
-func (in *inputs) yield(ctx context.Context, a *Action, wait func() error) (ours bool, err error) {
+// yield calls wait while other inputs may have the turn, and takes it again.
+func (in *inputs) yield(ctx context.Context, a *Action, ours *bool, wait func() error) error {
 	turns := in.turnsOf(ctx)
+	*ours = false
 	turns.release(nil)
 	if err := wait(); err != nil {
-		return false, err
+		return err
 	}
 	if err := turns.acquire(ctx, false); err != nil {
-		return false, err
+		return err
 	}
-	return true, in.control.allows(a.Actor) // another actor may have control now
+	*ours = true
+	return in.control.allows(a.Actor) // another actor may have control now
 }
 
 // awaitSeparate delays a press on the spot of the previous one, so that programs do not take
-// two clicks for a double click. It gives up the turn meanwhile, and reports whether it has
-// the turn again.
-func (in *inputs) awaitSeparate(ctx context.Context, s *session, a *Action) (ours bool, err error) {
+// two clicks for a double click. It gives up the turn meanwhile.
+func (in *inputs) awaitSeparate(ctx context.Context, s *session, a *Action, ours *bool) error {
 	if !a.Name.pressesButton() || a.At == nil {
-		return true, nil
+		return nil
 	}
 	n, _, err := buttonNumber(a.Button)
 	if err != nil {
-		return true, err
+		return err
 	}
 	for {
 		left := s.input.Pointer.UntilSeparate(n, x11.Point{X: a.At.X, Y: a.At.Y}, a.Count)
 		if left <= 0 {
-			return true, nil
+			return nil
 		}
-		ours, err := in.yield(ctx, a, func() error { return sleep(ctx, left) })
-		if err != nil {
-			return ours, err
+		if err := in.yield(ctx, a, ours, func() error { return sleep(ctx, left) }); err != nil {
+			return err
 		}
 	}
 }

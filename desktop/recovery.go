@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/panics"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -172,7 +173,7 @@ func (s *session) serverGone() bool {
 // closed. In these cases question continues in a goroutine until the connection is closed.
 func (s *session) probe(limit time.Duration, closing <-chan struct{}, question func() error) error {
 	answer := make(chan error, 1)
-	go func() { answer <- question() }()
+	go func() { answer <- panics.Catch(s.log, "ask the X server", question) }()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/panics"
 	"github.com/deskhand/deskhand/internal/picture"
 	"github.com/deskhand/deskhand/internal/x11"
 )
@@ -147,7 +148,9 @@ func (l *lifecycle) takeScreenshot(ctx context.Context, s *session, o Screenshot
 	}
 	defer release()
 	observed := make(chan error, 1) // with the encoder at work, the answers of the X server cost no time
-	go func() { observed <- s.observe(&frame.Image) }()
+	go func() {
+		observed <- panics.Catch(s.log, "observe the screen", func() error { return s.observe(&frame.Image) })
+	}()
 	pic, err := o.picture(ctx, &frame.Image, s.epoch, &s.encoder, &s.observed, s.addCursor)
 	if err := errors.Join(<-observed, err); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 type session struct {
 	epoch     string // in the observations of this session
 	startedAt time.Time
+	log       *slog.Logger
 	env       []string // of programs on this display
 
 	xserver *supervise.Child // nil when attached
@@ -49,7 +51,7 @@ const keepPictures = 30 * time.Second
 func (l *lifecycle) newSession(ctx context.Context) (*session, error) {
 	epoch := make([]byte, 4)
 	_, _ = rand.Read(epoch) // never fails (crypto/rand)
-	s := &session{epoch: hex.EncodeToString(epoch), startedAt: time.Now()}
+	s := &session{epoch: hex.EncodeToString(epoch), startedAt: time.Now(), log: l.log}
 	s.trim = time.AfterFunc(keepPictures, func() {
 		s.encoder.Trim()
 		s.capture.Trim()

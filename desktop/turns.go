@@ -67,11 +67,13 @@ func (t *turns) acquireFor(ctx context.Context, a *Action, op string, impatient 
 // release ends a turn after quiesce, which waits for programs, or immediately if quiesce is
 // nil.
 func (t *turns) release(quiesce func(context.Context) error) {
+	defer func() { // also if quiesce panics
+		t.holder.Store(nil)
+		t.token <- struct{}{}
+	}()
 	if quiesce != nil {
 		t.quiesce(quiesce)
 	}
-	t.holder.Store(nil)
-	t.token <- struct{}{}
 }
 
 func (w *waits) quiesce(f func(context.Context) error) {
