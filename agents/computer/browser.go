@@ -52,7 +52,7 @@ func (s *Server) browse(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	answer, err := s.browserAnswer(ctx, req.Params.Arguments)
 	if err != nil {
 		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", "browser", "error", err)
-		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}, nil
+		return failed(err), nil
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer}}}, nil
 }

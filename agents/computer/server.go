@@ -23,6 +23,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/activity"
 	"github.com/deskhand/deskhand/desktop/batch"
+	"github.com/deskhand/deskhand/internal/panics"
 )
 
 // Desktop is the desktop of a [Server]: a *desktop.Desktop or a wrapper of one.
@@ -111,7 +112,7 @@ type Config struct {
 	// Tracer makes a span of each call of a tool. Nil: there are no spans.
 	Tracer trace.Tracer
 
-	// Logger receives debug messages. Nil: none.
+	// Logger receives panics and debug messages. Nil: none.
 	Logger *slog.Logger
 }
 
@@ -277,10 +278,22 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// call calls a tool, which can have the name of any action.
+// call calls a tool, and answers a panic with an error: the SDK calls it in a goroutine of its own.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest, next mcp.MethodHandler) (result mcp.Result, err error) {
 	ctx, end := s.beginSpan(ctx, req)
 	defer func() { end(result, err) }()
+	err = panics.Catch(s.cfg.Logger, "call a tool", func() (err error) {
+		result, err = s.callNamed(ctx, req, next)
+		return err
+	})
+	if errors.Is(err, panics.Err) {
+		return failed(err), nil
+	}
+	return result, err
+}
+
+// callNamed calls a tool, which can have the name of any action.
+func (s *Server) callNamed(ctx context.Context, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	if !slices.ContainsFunc(tools, func(t tool) bool { return t.name == req.Params.Name }) {
 		if _, known := actions[req.Params.Name]; known {
 			return s.called(req.Params.Name)(ctx, req)
@@ -320,9 +333,13 @@ func (s *Server) called(name string) mcp.ToolHandler {
 			}
 		}
 		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", name, "error", err)
-		r := &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}
-		return s.withMeanwhile(ctx, r), nil
+		return s.withMeanwhile(ctx, failed(err)), nil
 	}
+}
+
+// failed returns the result of a call that failed.
+func failed(err error) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: explain(err)}}}
 }
 
 // actor returns the actor of a call: that of ctx, or else the Config's. One without a name gets the
