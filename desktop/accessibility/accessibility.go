@@ -23,7 +23,7 @@ type Config struct {
 	// elements of one desktop without conflict. Nil: the Tree counts from 1.
 	NextRef func() int
 
-	// Logger receives debug messages. Nil: nothing is logged.
+	// Logger receives panics and debug messages. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -5,9 +5,11 @@ import (
 	"context"
 	"image"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/panics"
 )
 
 // mostApps is how many programs a query asks.
@@ -63,8 +65,8 @@ func (t *Tree) Snapshot(ctx context.Context, q Query) (Snapshot, error) {
 		return Snapshot{}, cmp.Or(ctx.Err(), err)
 	}
 	listed := asked.Err() == nil
-	t.read(asked, b, q, match, programs)
-	if err := ctx.Err(); err != nil {
+	err = t.read(asked, b, q, match, programs)
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Snapshot{}, err
 	}
 	s := t.snapshot(q, programs, windows)
@@ -129,10 +131,10 @@ func (b *bus) identify(ctx context.Context, programs []*program) {
 	}
 }
 
-// read reads the elements of all programs, concurrently.
-func (t *Tree) read(ctx context.Context, b *bus, q Query, match *matcher, programs []*program) {
+// read reads the elements of all programs, concurrently. It fails only if that panics.
+func (t *Tree) read(ctx context.Context, b *bus, q Query, match *matcher, programs []*program) error {
 	size := t.cfg.Desktop.Status().Size
-	var all sync.WaitGroup
+	var all errgroup.Group
 	for _, p := range programs {
 		p.walker = walker{bus: b, all: q.All, screen: desktop.Rect{Width: size.Width, Height: size.Height}, depth: q.Depth, limit: q.Limit, hideFieldText: q.HideFieldText}
 		if match != nil {
@@ -141,9 +143,14 @@ func (t *Tree) read(ctx context.Context, b *bus, q Query, match *matcher, progra
 		if q.Window != 0 {
 			p.walker.window = func(n *node) bool { return windowOf(n, p.windows).ID == q.Window }
 		}
-		all.Go(func() { p.read(ctx, q, match) })
+		all.Go(func() error {
+			return panics.Catch(t.cfg.Logger, "read elements", func() error {
+				p.read(ctx, q, match)
+				return nil
+			})
+		})
 	}
-	all.Wait()
+	return all.Wait()
 }
 
 // read reads the elements of a program.

@@ -1,10 +1,14 @@
 package accessibility
 
 import (
+	"errors"
 	"image"
+	"log/slog"
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/panics"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // TestBoxesInWindow: some programs give boxes relative to their window. Elements get their boxes on
@@ -27,5 +31,19 @@ func TestBoxesInWindow(t *testing.T) {
 func TestNoWindow(t *testing.T) {
 	if shift := shiftOf(&node{box: desktop.Rect{X: 89, Width: 2, Height: 2}}, desktop.Window{}); shift != (image.Point{}) {
 		t.Errorf("shifted by %v", shift)
+	}
+}
+
+// TestReadPanics: a panic while elements are read ends the query, not the program.
+func TestReadPanics(t *testing.T) {
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
+	d, err := desktop.Start(t.Context(), desktop.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	tree := &Tree{cfg: Config{Desktop: d, Logger: slog.New(slog.DiscardHandler)}}
+	if err := tree.read(t.Context(), nil, Query{All: true}, nil, []*program{{}}); !errors.Is(err, panics.Err) { // without a root
+		t.Errorf("%v, want %v", err, panics.Err)
 	}
 }
