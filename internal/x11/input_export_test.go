@@ -1,6 +1,8 @@
 package x11
 
 import (
+	"context"
+
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/res"
 	"github.com/jezek/xgb/xproto"
@@ -13,6 +15,19 @@ func (c *Conn) X() *xgb.Conn { return c.x }
 
 // KeysymName is keysymName.
 func KeysymName(sym xproto.Keysym) string { return keysymName(sym) }
+
+// ResolveAfter finds the keys of a chord with the keymap as it was before f.
+func (kb *Keyboard) ResolveAfter(ctx context.Context, ch Chord, f func()) error {
+	return kb.locked(func() error {
+		k, err := kb.readKeymap()
+		if err != nil {
+			return err
+		}
+		f()
+		_, err = kb.resolve(ctx, k, ch)
+		return err
+	})
+}
 
 // LockGroup selects another group of the keymap.
 func (in *Input) LockGroup(group byte) error {

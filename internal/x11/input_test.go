@@ -427,6 +427,44 @@ func TestSlotsOfEndedInput(t *testing.T) {
 	}
 }
 
+// TestKeyBecomesSlot: another program takes a key away by recording it as a slot, after the chord's
+// other keys were found.
+func TestKeyBecomesSlot(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	second := b.input(t, b.server.Dial(t))
+	x := b.viewer.X()
+	root := xproto.Setup(x).DefaultScreen(x).Root
+	record, err := xproto.InternAtom(x, false, uint16(len("_DESKHAND_KEYCODES")), "_DESKHAND_KEYCODES").Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key, a, ccedilla = 38, 'a', 0xe7
+	if err := xproto.ChangeKeyboardMappingChecked(x, 1, key, 2, []xproto.Keysym{a, ccedilla}).Check(); err != nil {
+		t.Fatal(err)
+	}
+	euro := chordOf("a+U20AC")
+	err = second.Keyboard.ResolveAfter(t.Context(), euro, func() {
+		data := []byte{key, 0, 0, 0, a, 0, 0, 0, ccedilla, 0, 0, 0}
+		if err := xproto.ChangePropertyChecked(x, xproto.PropModeReplace, root, record.Atom, xproto.AtomCardinal, 32, 3, data).Check(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.conn.Close(); err != nil { // it had the slots
+			t.Fatal(err)
+		}
+		poll(t, "the server to notice", func() bool {
+			r, err := xproto.GetSelectionOwner(x, record.Atom).Reply()
+			return err == nil && r.Owner == 0
+		})
+	})
+	if !errors.Is(err, x11.ErrNoKeycodes) {
+		t.Errorf("a chord whose key has become a slot: %v, want %v", err, x11.ErrNoKeycodes)
+	}
+	if err := second.Keyboard.Press(t.Context(), euro); err != nil {
+		t.Errorf("the same chord again: %v", err)
+	}
+}
+
 func TestInputAfterClose(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)

@@ -228,6 +228,9 @@ func (kb *Keyboard) resolve(ctx context.Context, k *keymap, ch Chord) ([]heldKey
 		at, ok := k.where[sym]
 		if !ok {
 			s := kb.slots.findSole(sym)
+			if s == nil { // a key that another program has recorded as a slot since
+				return nil, ErrNoKeycodes
+			}
 			kb.slots.touch(s)
 			at = s.stroke
 		}
