@@ -102,13 +102,16 @@ func (sl *slots) has(code xproto.Keycode) bool {
 	return slices.ContainsFunc(sl.all, func(s slot) bool { return s.code == code })
 }
 
-// find returns the slot of a keysym, or nil.
-func (sl *slots) find(sym xproto.Keysym) *slot {
-	if i := slices.IndexFunc(sl.all, func(s slot) bool { return s.sym == sym }); i >= 0 {
+// find returns the slot of a keysym that the keymap's keys reach, or nil.
+func (sl *slots) find(k *keymap, sym xproto.Keysym) *slot {
+	if i := slices.IndexFunc(sl.all, func(s slot) bool { return s.sym == sym && s.reached(k) }); i >= 0 {
 		return &sl.all[i]
 	}
 	return nil
 }
+
+// reached reports whether the keymap has the Shift that a slot needs.
+func (s slot) reached(k *keymap) bool { return !s.shift || k.shift != 0 }
 
 // findSole returns the slot of a keysym that Shift does not change, or nil.
 func (sl *slots) findSole(sym xproto.Keysym) *slot {
@@ -136,14 +139,14 @@ func (sl *slots) assign(ctx context.Context, k *keymap, need []xproto.Keysym, do
 	var free []*slot
 	for i := range sl.all {
 		s := &sl.all[i]
-		if s.shift && k.shift == 0 || down(s.code) {
+		if !s.reached(k) || down(s.code) {
 			continue
 		}
 		if s.sym == 0 || !slices.Contains(need, s.sym) {
 			free = append(free, s)
 		}
 	}
-	missing := slices.DeleteFunc(slices.Clone(need), func(sym xproto.Keysym) bool { return sl.find(sym) != nil })
+	missing := slices.DeleteFunc(slices.Clone(need), func(sym xproto.Keysym) bool { return sl.find(k, sym) != nil })
 	if len(missing) == 0 {
 		return nil
 	}

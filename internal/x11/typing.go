@@ -164,8 +164,8 @@ func (kb *Keyboard) strokeFor(k *keymap, sym xproto.Keysym) (stroke, bool) {
 	if at, ok := k.where[sym]; ok {
 		return at, true
 	}
-	s := kb.slots.find(sym)
-	if s == nil || !kb.slots.claimed || s.shift && k.shift == 0 {
+	s := kb.slots.find(k, sym)
+	if s == nil || !kb.slots.claimed {
 		return stroke{}, false
 	}
 	kb.slots.touch(s)
