@@ -29,6 +29,12 @@ func (kb *Keyboard) ResolveAfter(ctx context.Context, ch Chord, f func()) error 
 	})
 }
 
+// GrowBackup makes the keyboard that Restore restores that many bytes larger.
+func (kb *Keyboard) GrowBackup(size int) {
+	first := &kb.backup.entries.entries[0]
+	*first = append(*first, make([]byte, size)...)
+}
+
 // LockGroup selects another group of the keymap.
 func (in *Input) LockGroup(group byte) error {
 	in.Keyboard.xkb.lock(0, 0, 0, group)

@@ -88,7 +88,11 @@ func (kb *Keyboard) restore() error {
 		return fmt.Errorf("restore keyboard: none is known that could be used")
 	}
 	m := kb.backup.keymap.mapping
-	if err := request.Wrap("restore keysyms", kb.xkb.setEntries(kb.backup.entries, setRecomputeActions).Check()); err != nil {
+	cookie, err := kb.xkb.setEntries(kb.backup.entries, setRecomputeActions)
+	if err != nil {
+		return fmt.Errorf("restore keyboard: %w", err)
+	}
+	if err := request.Wrap("restore keysyms", cookie.Check()); err != nil {
 		return err
 	}
 	r, err := xproto.SetModifierMapping(kb.c.x, m.KeycodesPerModifier, m.Keycodes).Reply()

@@ -241,7 +241,10 @@ func (sl *slots) put(changed []*slot) error {
 		span.entries[s.code-lo] = keyEntry(a.level(b), b.level(a))
 	}
 	sl.c.wire.cork()
-	cookie := sl.xkb.setEntries(span, 0)
+	cookie, err := sl.xkb.setEntries(span, 0)
+	if err != nil {
+		return errors.Join(err, sl.c.wire.uncork())
+	}
 	sl.write()
 	if err := sl.flush("change keyboard mapping"); err != nil {
 		return err

@@ -43,6 +43,24 @@ func TestSlotsOfEndedInput(t *testing.T) {
 	}
 }
 
+// TestLargeKeymap: a keymap that does not fit into a request is refused, and none of its bytes are
+// sent.
+func TestLargeKeymap(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	if missing, err := b.in.Keyboard.Check(); missing != "" || err != nil {
+		t.Fatal(missing, err)
+	}
+	b.in.Keyboard.GrowBackup(4 * 0x10000)
+	if err := b.in.Keyboard.Restore(); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("Restore = %v, want that the keymap is too large", err)
+	}
+	if err := b.conn.Sync(); err != nil {
+		t.Error(err)
+	}
+	b.typed(t, "a漢")
+}
+
 // TestTypeWithoutShift types a character again that has a slot with Shift, after a program has taken
 // Shift off the keyboard.
 func TestTypeWithoutShift(t *testing.T) {

@@ -3,6 +3,7 @@ package x11
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -163,12 +164,15 @@ func (k xkb) entries(lo, hi xproto.Keycode) (keyEntries, error) {
 }
 
 // setEntries replaces the keysyms of a range of keycodes (SetMap). The caller checks the
-// cookie.
-func (k xkb) setEntries(m keyEntries, flags uint16) *xgb.Cookie {
+// cookie. It returns an error if other programs have made the keymap too large for a request.
+func (k xkb) setEntries(m keyEntries, flags uint16) (*xgb.Cookie, error) {
 	const header = 36
 	size := header
 	for _, e := range m.entries {
 		size += len(e)
+	}
+	if size/4 > math.MaxUint16 {
+		return nil, fmt.Errorf("set keysyms: a keymap of %d bytes is too large for a request", size)
 	}
 	b := make([]byte, header, size)
 	b[0], b[1] = k.opcode, xkbMapSet
@@ -184,7 +188,7 @@ func (k xkb) setEntries(m keyEntries, flags uint16) *xgb.Cookie {
 	}
 	cookie := k.x.NewCookie(true, false)
 	k.x.NewRequest(b, cookie)
-	return cookie
+	return cookie, nil
 }
 
 // keyEntry returns the entry of a key with one group of two levels, or with none if plain
