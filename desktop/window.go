@@ -177,15 +177,27 @@ func (l *lifecycle) windowEvent(e x11.WindowEvent) {
 	l.events.Emit(event)
 }
 
-// urlTitle matches a title that begins with a URL, as of a page that has no title yet, and what comes
-// before the URL's query or fragment.
+// urlTitle matches a title that begins with a URL, as of a page that has no title yet: what comes
+// before the URL's query or fragment, that, and the name of the program. Browsers show spaces in
+// URLs, so the name is what follows the last dash.
 var urlTitle = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^((?:[a-z][a-z0-9+.-]*:)*(?://)?(?:\[[0-9a-f:.]+\]|[\pL\pN-]+(?:\.[\pL\pN-]+)+|localhost|[\pL\pN-]+:\d+)(?::\d+)?(?:/[^\s?#]*)?)[?#]\S*`)
+	const (
+		scheme = `(?:[a-z][a-z0-9+.-]*:)`
+		label  = `[\pL\pN_-]+`
+		host   = `(?:\[[0-9a-f:.]+\]|` + label + `(?:\.` + label + `)+\.?|localhost|` + label + `:\d+)(?::\d+)?`
+	)
+	return regexp.MustCompile(`(?s)^(?:` +
+		`(` + scheme + `+//[^\s/?#]*(?:/[^?#]*)?)[?#]` +
+		`|(` + scheme + `*` + host + `(?:/[^?#]*)?)[?#]\S` +
+		// These may also be words: "and/or?", "AC/DC's #1".
+		`|(` + scheme + `*` + label + `/[^\s?#]*)[?#]\S` +
+		`|(` + scheme + `*` + label + `/[^?#]*)\?[^\s=]+=` +
+		`)(?:.*( [-—] .*)|.*)$`)
 })
 
 func windowOf(i x11.WindowInfo) Window {
 	return Window{
-		ID: WindowID(i.ID), Title: urlTitle().ReplaceAllString(i.Title, "$1"), Class: i.Class, Instance: i.Instance, PID: i.PID,
+		ID: WindowID(i.ID), Title: urlTitle().ReplaceAllString(i.Title, "$1$2$3$4$5"), Class: i.Class, Instance: i.Instance, PID: i.PID,
 		Bounds: Rect{i.X, i.Y, i.Width, i.Height},
 		Frame:  Rect{i.FrameX, i.FrameY, i.FrameWidth, i.FrameHeight},
 		Active: i.Active, Minimised: i.Minimised, Maximised: i.Maximised, Dialog: i.Dialog,
