@@ -12,6 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/panics"
 )
 
 // The transport follows the RFD "Streamable HTTP & WebSocket Transport" of
@@ -134,7 +135,7 @@ func (a *Area) postTransport(ctx context.Context, in *transportPost) (*transport
 // call ends at the latest with the host.
 func (a *Area) await(call func() error) error {
 	done := make(chan error, 1)
-	if err := a.Host.Go(func() { done <- call() }); err != nil {
+	if err := a.Host.Go(func() { done <- panics.Catch(a.Logger, "call the host", call) }); err != nil {
 		return err
 	}
 	select {

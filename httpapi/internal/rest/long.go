@@ -8,6 +8,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/internal/panics"
 )
 
 // Clients give up on a response that does not begin within minutes (Node's fetch after
@@ -31,8 +33,12 @@ type longAnswer struct {
 func (a *API) AnswerLong(ctx context.Context, start func(func()) error, work func() ([]byte, error), late func(error) []byte) (*BodyOutput, error) {
 	answer := make(chan longAnswer, 1)
 	if err := start(func() {
-		text, err := work()
-		answer <- longAnswer{text, err}
+		var got longAnswer
+		got.err = panics.Catch(a.log, "answer a request", func() (err error) {
+			got.text, err = work()
+			return err
+		})
+		answer <- got
 	}); err != nil {
 		return nil, err
 	}
