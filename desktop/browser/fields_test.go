@@ -28,7 +28,7 @@ func TestFillOfBusyPage(t *testing.T) {
 	</script>`})
 	b := start(t, browser.Config{Headless: true})
 	navigate(t, b, site+"/page")
-	evaluate[any](t, b, "setTimeout(burst, 100), null")
+	evaluate[any](t, b, "setTimeout(burst), null")
 	done, failed := map[string]bool{}, map[string]time.Time{}
 	for n := range 12 {
 		text := fmt.Sprint("text ", n)

@@ -43,7 +43,7 @@ func TestPopup(t *testing.T) {
 				t.Fatal(tabs, err)
 			}
 			for _, tab := range tabs {
-				if _, err := b.Wait(ctx, browser.Wait{Tab: tab.ID, Selector: "#far", Timeout: 10_000}); err != nil || !strings.HasPrefix(tab.URL, site.URL) {
+				if tab, err := b.Wait(ctx, browser.Wait{Tab: tab.ID, Selector: "#far", Timeout: 10_000}); err != nil || !strings.HasPrefix(tab.URL, site.URL) {
 					t.Errorf("%+v: %v", tab, err)
 				}
 			}
