@@ -222,11 +222,17 @@ func TestOpenCodeHostileRepository(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	o.write(t, "same.txt", "the same")
-	git("add", "same.txt")
+	same := []string{"same.txt", "same.bin"}
+	for _, name := range append(same, "other.bin") {
+		o.write(t, name, strings.Replace(name, "bin", "\x00", 1))
+	}
+	git("add", "same.txt", "same.bin", "other.bin")
 	git("-c", "user.name=a", "-c", "user.email=a", "commit", "-q", "-m", "same")
-	if err := os.Chtimes(filepath.Join(o.dir, "same.txt"), time.Unix(1, 0), time.Unix(1, 0)); err != nil { // git has to read it
-		t.Fatal(err)
+	o.write(t, "other.bin", "other.\x01\x00")
+	for _, name := range same {
+		if err := os.Chtimes(filepath.Join(o.dir, name), time.Unix(1, 0), time.Unix(1, 0)); err != nil { // git has to read it
+			t.Fatal(err)
+		}
 	}
 	hook := filepath.Join(o.dir, ".git", "hooks", "post-index-change")
 	if err := os.MkdirAll(filepath.Dir(hook), 0o700); err != nil {
@@ -258,7 +264,7 @@ func TestOpenCodeHostileRepository(t *testing.T) {
 			t.Errorf("git ran programs of the repository: %s", text)
 		}
 	}
-	look(4) // .gitattributes, a.txt, new.txt and sub/main.go
+	look(5) // .gitattributes, a.txt, new.txt, other.bin and sub/main.go
 
 	// The names of filters are more than deskhand reads.
 	config, err := os.OpenFile(filepath.Join(o.dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
@@ -276,7 +282,7 @@ func TestOpenCodeHostileRepository(t *testing.T) {
 	if err := errors.Join(config.Truncate(whole.Size()), config.Close()); err != nil {
 		t.Fatal(err)
 	}
-	look(4)
+	look(5)
 
 	// git would fetch an object that is missing.
 	object := git("rev-parse", "HEAD:a.txt")

@@ -146,12 +146,21 @@ func (m *machine) changedFiles(ctx context.Context, dir string) ([]changedFile, 
 	if err != nil {
 		return nil, err
 	}
+	var binary map[string]bool // those that have changed
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		parts := strings.SplitN(entry, "\t", 3)
 		if len(parts) < 3 {
 			continue
 		}
-		added, _ := strconv.Atoi(parts[0]) // "-" for a binary file
+		if parts[0] == "-" { // a binary file of which perhaps only the time differs
+			if binary == nil {
+				binary = m.changedContents(ctx, dir, env)
+			}
+			if !binary[parts[2]] {
+				continue
+			}
+		}
+		added, _ := strconv.Atoi(parts[0])
 		removed, _ := strconv.Atoi(parts[1])
 		status := "modified"
 		if _, err := m.Files.Lstat(below(dir, parts[2])); err != nil {
@@ -172,6 +181,22 @@ func (m *machine) changedFiles(ctx context.Context, dir string) ([]changedFile, 
 		}
 	}
 	return all, nil
+}
+
+// changedContents returns the files whose content in the index differs from the last commit, or from
+// the directory's.
+func (m *machine) changedContents(ctx context.Context, dir string, env map[string]string) map[string]bool {
+	all := map[string]bool{}
+	for _, args := range [][]string{
+		{"diff-index", "--cached", "--ignore-submodules=dirty", "--no-renames", "--relative", "--name-only", "-z", "HEAD"},
+		{"ls-files", "--modified", "-z"},
+	} {
+		out, _ := m.git(ctx, dir, env, args...)
+		for name := range strings.SplitSeq(string(out), "\x00") {
+			all[name] = true
+		}
+	}
+	return all
 }
 
 func newChangedFile(name, status string, added, removed int) changedFile {
