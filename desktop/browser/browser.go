@@ -62,6 +62,7 @@ type tabs struct {
 	downloads []*Download
 	changed   chan struct{} // closed when something of the above changes; nil: no caller waits
 	outbox    []func()      // see post
+	ended     []string      // sessions whose commands are to be answered; see route
 	second    time.Time     // of emitted
 	emitted   int           // events in that second
 }

@@ -52,7 +52,7 @@ type Socket interface {
 type client struct {
 	b      *clients
 	socket Socket
-	root   string // its session
+	root   string // its first session; set by own
 	actor  desktop.Actor
 
 	acts     acts            // used by the goroutine that receives
@@ -138,8 +138,7 @@ func (c *client) attach(ctx context.Context, target string) error {
 				answers <- err
 				return
 			}
-			c.root = result.SessionID
-			c.b.own(c.root, &session{client: c, target: target})
+			c.b.own(result.SessionID, &session{client: c, target: target})
 			answers <- nil
 		}
 	})
@@ -464,15 +463,13 @@ func (b *clients) removeClient(c *client) {
 			delete(b.sessions, id)
 		}
 	}
+	if c.root != "" {
+		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": c.root})
+	}
 	b.mu.Unlock()
 	b.conn.forgetSessions(ended)
 	c.mu.Lock()
 	b.queued.Add(-int64(c.queued))
 	c.mu.Unlock()
-	if c.root != "" {
-		b.mu.Lock()
-		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": c.root})
-		b.mu.Unlock()
-	}
 	b.clientGone()
 }

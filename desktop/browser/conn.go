@@ -23,17 +23,12 @@ const (
 	// writeLimit is how long the browser may take to accept a message.
 	writeLimit = 30 * time.Second
 
-	// maxPending bounds the commands without an answer, which are more than those of all clients
-	// together only if the browser answers nothing.
-	maxPending = maxClients*maxUnsettled + 50_000
-
 	// readSize is how much is read from the pipe at least.
 	readSize = 64 << 10
 )
 
 var (
 	errTooLarge = &Fault{Code: -32000, Message: "the browser's answer is larger than 64 MiB"}
-	errSilent   = errors.New("the browser does not answer")
 
 	// errNoSession is how the browser answers commands to a session that has ended.
 	errNoSession = &Fault{Code: -32001, Message: "Session with given id not found."}
@@ -73,7 +68,8 @@ func newConn(in, out *os.File, route func(m message)) *conn {
 }
 
 // send sends a command, and returns its id. answered gets the answer, unless the connection or the
-// session ends first. It blocks while the browser does not read, until ctx ends.
+// session ends first; it is nil if the answer does not matter. send blocks while the browser does not
+// read, until ctx ends.
 func (c *conn) send(ctx context.Context, session, method, params []byte, answered func(m message)) (id int64, err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -82,13 +78,10 @@ func (c *conn) send(ctx context.Context, session, method, params []byte, answere
 	}
 	c.last++
 	id = c.last
-	c.pending[id] = &pendingCall{plain(session), answered}
-	silent := len(c.pending) > maxPending
-	c.mu.Unlock()
-	if silent {
-		c.end(errSilent)
-		return 0, errSilent
+	if answered != nil {
+		c.pending[id] = &pendingCall{plain(session), answered}
 	}
+	c.mu.Unlock()
 	text := message{id: strconv.AppendInt(nil, id, 10), method: method, params: params, session: session}.encode()
 	select {
 	case c.writes <- append(text, 0):
@@ -140,7 +133,7 @@ func (c *conn) forgetSessions(ended map[string]bool) (forgotten []*pendingCall) 
 	return forgotten
 }
 
-// sessionEnded answers the commands of a session of this package that has ended.
+// sessionEnded answers the commands of a session that has ended. The caller does not have tabs.mu.
 func (c *conn) sessionEnded(session string) {
 	for _, p := range c.forgetSessions(map[string]bool{session: true}) {
 		p.answered(message{fault: encode(errNoSession)})

@@ -2,10 +2,17 @@ package browser
 
 import "encoding/json"
 
-// own records a session of a client.
+// own records a session of a client, or ends it if the client has left meanwhile.
 func (b *clients) own(id string, s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.connected[s.client] {
+		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": id})
+		return
+	}
+	if s.client.root == "" {
+		s.client.root = id
+	}
 	s.id = id
 	b.sessions[id] = s
 	s.client.attached++
@@ -124,6 +131,7 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 			delete(b.sessions, a.SessionID)
 			c.attached--
 			b.mu.Unlock()
+			b.conn.sessionEnded(a.SessionID)
 		}
 	}
 	c.event(m, sessionID)

@@ -111,12 +111,22 @@ func (b *clients) route(m message) {
 	if session != "" && b.routeToClient(m, session) {
 		return
 	}
-	method := plain(m.method)
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.handle(m, session)
+	ended := b.ended
+	b.ended = nil
+	b.mu.Unlock()
+	for _, session := range ended {
+		b.conn.sessionEnded(session)
+	}
+}
+
+// handle handles an event that is not a client's. The caller has mu.
+func (b *tabs) handle(m message, session string) {
+	method := plain(m.method)
 	if session == "" {
 		if f := browserEvents[method]; f != nil {
-			f(&b.tabs, m.params)
+			f(b, m.params)
 			b.notify()
 		}
 		return
@@ -133,6 +143,14 @@ func (b *clients) route(m message) {
 		t.attachedToFrame(m.params)
 	case method == "Target.detachedFromTarget":
 		t.detachedFromFrame(m.params)
+	}
+}
+
+// unfollow forgets a session of this package that has ended. The caller has mu.
+func (b *tabs) unfollow(session string) {
+	if _, ok := b.followed[session]; ok {
+		delete(b.followed, session)
+		b.ended = append(b.ended, session)
 	}
 }
 
@@ -189,7 +207,11 @@ func (b *tabs) targetDestroyed(params json.RawMessage) {
 		return
 	}
 	b.all = slices.DeleteFunc(b.all, func(t *tab) bool { return t.id == v.TargetID })
-	maps.DeleteFunc(b.followed, func(_ string, t *tab) bool { return t.id == v.TargetID })
+	for session, t := range b.followed {
+		if t.id == v.TargetID {
+			b.unfollow(session)
+		}
+	}
 }
 
 func (b *tabs) attachedToTarget(params json.RawMessage) {
@@ -199,7 +221,7 @@ func (b *tabs) attachedToTarget(params json.RawMessage) {
 	}
 	b.targetChanged(params)
 	if t := b.find(v.TargetInfo.TargetID); t != nil {
-		delete(b.followed, t.session)
+		b.unfollow(t.session)
 		t.session = v.SessionID
 		b.followed[v.SessionID] = t
 		b.watchSession(v.SessionID)
@@ -226,14 +248,20 @@ func (b *tabs) watchSession(session string) {
 	}
 }
 
+// maxOutbox bounds the commands of post that wait. Those of all sessions of all clients, when control
+// changes, are a tenth of that.
+const maxOutbox = 1 << 20
+
+var errNotRead = errors.New("the browser does not read what it is sent")
+
 // post sends a command whose answer does not matter, without waiting for the pipe.
 func (b *tabs) post(session, method string, params any) {
-	if len(b.outbox) >= maxPending {
-		b.conn.end(errSilent)
+	if len(b.outbox) >= maxOutbox {
+		b.conn.end(errNotRead)
 		return
 	}
 	b.outbox = append(b.outbox, func() {
-		_, _ = b.conn.send(context.Background(), quote(session), quote(method), encode(params), func(message) {})
+		_, _ = b.conn.send(context.Background(), quote(session), quote(method), encode(params), nil)
 	})
 	select {
 	case b.posted <- struct{}{}:
@@ -265,8 +293,7 @@ func (b *tabs) detachedFromTarget(params json.RawMessage) {
 		if t := b.followed[v.SessionID]; t != nil && t.session == v.SessionID {
 			t.session = ""
 		}
-		delete(b.followed, v.SessionID)
-		b.conn.sessionEnded(v.SessionID)
+		b.unfollow(v.SessionID)
 	}
 }
 
@@ -274,7 +301,7 @@ func (t *tab) attachedToFrame(params json.RawMessage) {
 	var v attachment
 	if json.Unmarshal(params, &v) == nil && v.TargetInfo.Type == "iframe" && len(t.frames) < maxFrames &&
 		len(v.TargetInfo.TargetID) <= maxID && len(v.SessionID) <= maxID {
-		delete(t.b.followed, t.frames[v.TargetInfo.TargetID])
+		t.b.unfollow(t.frames[v.TargetInfo.TargetID])
 		t.frames[v.TargetInfo.TargetID] = v.SessionID
 		t.b.followed[v.SessionID] = t
 		t.b.watchSession(v.SessionID)
@@ -284,8 +311,7 @@ func (t *tab) attachedToFrame(params json.RawMessage) {
 func (t *tab) detachedFromFrame(params json.RawMessage) {
 	var v attachment
 	if json.Unmarshal(params, &v) == nil && t.b.followed[v.SessionID] == t {
-		delete(t.b.followed, v.SessionID)
-		t.b.conn.sessionEnded(v.SessionID)
+		t.b.unfollow(v.SessionID)
 		maps.DeleteFunc(t.frames, func(_, session string) bool { return session == v.SessionID })
 	}
 }
