@@ -75,3 +75,19 @@ func (m *machine) noFilters(ctx context.Context, dir string) (map[string]string,
 	env["GIT_CONFIG_COUNT"] = strconv.Itoa(len(env) / 2)
 	return env, nil
 }
+
+// changedContents returns the files whose content in the index differs from the last commit, or from
+// the directory's.
+func (m *machine) changedContents(ctx context.Context, dir string, env map[string]string) map[string]bool {
+	all := map[string]bool{}
+	for _, args := range [][]string{
+		{"diff-index", "--cached", "--ignore-submodules=dirty", "--no-renames", "--relative", "--name-only", "-z", "HEAD"},
+		{"ls-files", "--modified", "-z"},
+	} {
+		out, _ := m.git(ctx, dir, env, args...)
+		for name := range strings.SplitSeq(string(out), "\x00") {
+			all[name] = true
+		}
+	}
+	return all
+}

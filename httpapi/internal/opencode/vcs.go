@@ -183,22 +183,6 @@ func (m *machine) changedFiles(ctx context.Context, dir string) ([]changedFile, 
 	return all, nil
 }
 
-// changedContents returns the files whose content in the index differs from the last commit, or from
-// the directory's.
-func (m *machine) changedContents(ctx context.Context, dir string, env map[string]string) map[string]bool {
-	all := map[string]bool{}
-	for _, args := range [][]string{
-		{"diff-index", "--cached", "--ignore-submodules=dirty", "--no-renames", "--relative", "--name-only", "-z", "HEAD"},
-		{"ls-files", "--modified", "-z"},
-	} {
-		out, _ := m.git(ctx, dir, env, args...)
-		for name := range strings.SplitSeq(string(out), "\x00") {
-			all[name] = true
-		}
-	}
-	return all
-}
-
 func newChangedFile(name, status string, added, removed int) changedFile {
 	return changedFile{name, name, added, added, removed, removed, status}
 }
