@@ -17,6 +17,7 @@ import (
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/mockagent"
 	"github.com/deskhand/deskhand/agents/registry"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Defaults of Config.
@@ -37,7 +38,7 @@ type Config struct {
 	Log *eventlog.Log
 
 	// Registry knows how agents are started, and installs them. If it has no command for
-	// the agent mock, that agent runs inside this program.
+	// the agent mock, that agent runs inside this program, unless RunAs is another user.
 	Registry *registry.Registry
 
 	// Launch replaces Registry.
@@ -205,7 +206,7 @@ const mockName = "mock"
 // launch is the Launch of Registry.
 func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
 	cmd, err := c.Registry.Prepare(ctx, agent, nil)
-	if agent == mockName && errors.Is(err, registry.ErrNotInstalled) {
+	if agent == mockName && errors.Is(err, registry.ErrNotInstalled) && c.runsAsSelf() {
 		return Launch{Run: c.runMock}, nil
 	}
 	if err != nil {
@@ -214,9 +215,15 @@ func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
 	return Launch{Version: cmd.Version, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env}, nil
 }
 
+// runsAsSelf reports whether agents run as this program's user.
+func (c Config) runsAsSelf() bool {
+	user, err := supervise.LookupUser(c.RunAs)
+	return err == nil && user.Credential == nil
+}
+
 // runMock runs the mock agent in programs that have no command for it.
 func (c Config) runMock(ctx context.Context, in io.Reader, out io.Writer) error {
-	cfg := mockagent.Config{Logger: c.Logger}
+	cfg := mockagent.Config{Env: c.environ(), Logger: c.Logger}
 	if c.StateDir != "" {
 		cfg.Dir = filepath.Join(c.StateDir, "mock")
 	}

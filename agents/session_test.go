@@ -13,7 +13,6 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
-	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
@@ -443,12 +442,7 @@ func TestRunAs(t *testing.T) { //nolint:paralleltest // it sets a variable
 // The mock agent runs in this program if the registry has no command for it.
 func TestMock(t *testing.T) {
 	t.Parallel()
-	r, err := registry.New(registry.Config{Mock: []string{"/nonexistent/deskhand"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	closing(t, r)
-	h := host(t, agents.Config{Registry: r, StateDir: t.TempDir()})
+	h := host(t, agents.Config{Registry: withoutMock(t), StateDir: t.TempDir()})
 	s, err := h.CreateSession(within(t), "m", agents.SessionOptions{Agent: "mock", Cwd: t.TempDir(), Mode: "plan", Model: "mock-fast", ThoughtLevel: "high"})
 	if err != nil {
 		t.Fatal(err)

@@ -151,7 +151,7 @@ func (a *agent) newSession(_ context.Context, _ json.RawMessage, p *sessionParam
 	if err := checkSession(p); err != nil {
 		return nil, err
 	}
-	s := startSession(p)
+	s := startSession(p, a.cfg.Env)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.add(s); err != nil {

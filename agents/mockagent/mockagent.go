@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // Limits of what clients can make the agent hold.
@@ -39,6 +41,10 @@ type Config struct {
 	// Tick is the time between two messages of the prompt "slow". Zero: half a second.
 	Tick time.Duration
 
+	// Env is the environment of MCP servers that the agent starts. Nil: this program's,
+	// without deskhand's secrets.
+	Env []string
+
 	// Logger receives debug messages. Nil: none.
 	Logger *slog.Logger
 }
@@ -52,6 +58,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Tick == 0 {
 		c.Tick = 500 * time.Millisecond
+	}
+	if c.Env == nil {
+		c.Env = supervise.Inherit(false)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -42,13 +42,13 @@ type kept struct {
 // maxHistory bounds the bytes of a session's history, which session/load repeats.
 const maxHistory = 4 << 20
 
-func startSession(p *sessionParams) *session {
+func startSession(p *sessionParams, env []string) *session {
 	var random [8]byte
 	rand.Read(random[:])
 	s := &session{kept: kept{
 		ID: idPrefix + hex.EncodeToString(random[:]), Cwd: p.Cwd, Updated: time.Now(),
 		Mode: settings[0].choices[0].id, Model: settings[1].choices[0].id, Thought: settings[2].choices[1].id,
-	}, tools: new(toolbox)}
+	}, tools: &toolbox{env: env}}
 	s.tools.set(p.MCPServers)
 	return s
 }

@@ -67,7 +67,7 @@ func (a *agent) restore(id string) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore session %s: %w", id, err)
 	}
-	s := &session{tools: new(toolbox)}
+	s := &session{tools: &toolbox{env: a.cfg.Env}}
 	if err := s.read(data); err != nil || s.ID != id {
 		return nil, rpcErrorf(codeInternal, "the file of session %s is damaged; delete %s and begin a new session", id, a.path(id))
 	}

@@ -54,6 +54,8 @@ func (s mcpServer) check() error {
 // toolbox holds a session's MCP servers. It connects to them when a prompt first calls a
 // tool, and stays connected.
 type toolbox struct {
+	env []string // of servers that it starts
+
 	mu      sync.Mutex
 	servers []mcpServer
 	open    map[string]*connection // by name
@@ -120,7 +122,7 @@ func (b *toolbox) connect(ctx context.Context, s mcpServer) (*connection, error)
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	c := new(connection)
-	transport, err := c.transport(s)
+	transport, err := c.transport(s, b.env)
 	if err == nil {
 		client := mcp.NewClient(&mcp.Implementation{Name: "mock-agent", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
 		c.session, err = client.Connect(ctx, transport, nil)
@@ -152,12 +154,12 @@ type connection struct {
 	pipes   []*os.File
 }
 
-func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
+func (c *connection) transport(s mcpServer, base []string) (mcp.Transport, error) {
 	if s.Type == "http" {
-		base := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true} // so that none stay open
+		web := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true} // so that none stay open
 		return &mcp.StreamableClientTransport{
 			Endpoint: s.URL, MaxRetries: -1, DisableStandaloneSSE: true,
-			HTTPClient: &http.Client{Transport: withHeaders{base, s.Headers}, CheckRedirect: func(*http.Request, []*http.Request) error {
+			HTTPClient: &http.Client{Transport: withHeaders{web, s.Headers}, CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse // the headers may be secret
 			}},
 		}, nil
@@ -171,7 +173,7 @@ func (c *connection) transport(s mcpServer) (mcp.Transport, error) {
 		env = append(env, p.Name+"="+p.Value)
 	}
 	child, in, out, err := c.group.StartPiped(supervise.Spec{
-		Name: filepath.Base(s.Command), Path: s.Command, Args: s.Args, Env: supervise.Environ(supervise.Inherit(false), env...),
+		Name: filepath.Base(s.Command), Path: s.Command, Args: s.Args, Env: supervise.Environ(base, env...),
 	})
 	if err != nil {
 		return nil, err
