@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,6 +131,32 @@ exit 1
 	}
 	if _, err := os.Stat(filepath.Join(dir, "exceeded")); err == nil {
 		t.Errorf("more than %d fetches ran at the same time", maxAtOnce)
+	}
+}
+
+// TestFetchesArePacked fetches a small repository. Its objects are in one pack, whose size is bounded,
+// and not in files of their own.
+func TestFetchesArePacked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	repo := filepath.Join(dir, "repo")
+	for _, args := range [][]string{
+		{"init", "--quiet", repo},
+		{"-C", repo, "-c", "user.name=T", "-c", "user.email=t@git.example", "commit", "--quiet", "--allow-empty", "--message=one"},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v: %s", args, err, out)
+		}
+	}
+	store := storeWithGit(t, dir, "#!/bin/sh\nPATH=${PATH#*:}\nexec git \"$@\"\n")
+	at, _, err := store.fetchGit(t.Context(), repo, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packs, err1 := filepath.Glob(filepath.Join(at, ".git/objects/pack/*.pack"))
+	loose, err2 := filepath.Glob(filepath.Join(at, ".git/objects/[0-9a-f][0-9a-f]/*"))
+	if err := errors.Join(err1, err2); err != nil || len(packs) != 1 || len(loose) > 0 {
+		t.Errorf("packs %v, other objects %v, %v", packs, loose, err)
 	}
 }
 

@@ -411,6 +411,13 @@ func commitOf(dir string) string {
 	return ""
 }
 
+// gitSettings keep git's memory small, and what it fetches in one pack, which maxGitFile bounds.
+// git would write each object of a small pack into a file of its own.
+var gitSettings = []string{
+	"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m",
+	"-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1",
+}
+
 // git runs git without prompts, and without transports that run programs. stdout gets its
 // output, unless it is nil.
 func (s *Store) git(ctx context.Context, dir string, stdout io.Writer, args ...string) error {
@@ -420,7 +427,7 @@ func (s *Store) git(ctx context.Context, dir string, stdout io.Writer, args ...s
 	}
 	c, err := s.cfg.Group.Start(supervise.Spec{
 		Path: "git", Dir: dir, Stdout: stdout,
-		Args: append([]string{"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m"}, args...),
+		Args: slices.Concat(gitSettings, args),
 		Env: supervise.Environ(s.cfg.Environ(), "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL="+protocols,
 			"GIT_HTTP_LOW_SPEED_LIMIT=1", "GIT_HTTP_LOW_SPEED_TIME=20", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"),
 	})
