@@ -33,7 +33,7 @@ func (d *Desktop) Clipboard(ctx context.Context, sel Selection, contentType stri
 			}
 		}
 		most := x11.MaxContent
-		if isPerson(ctx) {
+		if IsPerson(ctx) {
 			most = maxViewed
 		}
 		select {

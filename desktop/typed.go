@@ -33,7 +33,7 @@ func WithPerson(ctx context.Context) context.Context {
 // modifiers.
 func ActionFrom(ctx context.Context, a Action) Action {
 	a.Actor = ActorFrom(ctx)
-	a.person = isPerson(ctx)
+	a.person = IsPerson(ctx)
 	if !a.person {
 		return a
 	}
@@ -44,8 +44,9 @@ func ActionFrom(ctx context.Context, a Action) Action {
 	return a
 }
 
-// isPerson reports whether a person sends the input of ctx.
-func isPerson(ctx context.Context) bool {
+// IsPerson reports whether a person sends the input of ctx: the actor is a viewer, or ctx comes
+// from [WithPerson].
+func IsPerson(ctx context.Context) bool {
 	return ActorFrom(ctx).Kind == ActorViewer || ctx.Value(personKey{}) != nil
 }
 

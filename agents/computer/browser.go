@@ -51,7 +51,7 @@ func (s *Server) browse(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	defer stop()
 	answer, err := s.browserAnswer(ctx, req.Params.Arguments)
 	if err != nil {
-		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", "browser", "error", err)
+		s.logFailure(ctx, browserTool.name, err)
 		return failed(err), nil
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: answer}}}, nil

@@ -332,9 +332,19 @@ func (s *Server) called(name string) mcp.ToolHandler {
 				return s.withMeanwhile(ctx, r), err
 			}
 		}
-		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", name, "error", err)
+		s.logFailure(ctx, name, err)
 		return s.withMeanwhile(ctx, failed(err)), nil
 	}
+}
+
+// logFailure logs that a tool has failed. It leaves out the error if a person types, as the error
+// may name a key.
+func (s *Server) logFailure(ctx context.Context, tool string, err error) {
+	if desktop.IsPerson(ctx) {
+		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", tool)
+		return
+	}
+	s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", tool, "error", err)
 }
 
 // failed returns the result of a call that failed.
