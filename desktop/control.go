@@ -103,14 +103,21 @@ func (c *control) allows(a Actor) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen(a)
-	h := c.now.Holder
-	switch {
-	case c.now.refuses(a):
-		return &ControlHeldError{*h, c.now.Since}
-	case h != nil && h.Same(a):
+	if err := c.now.refusal(a); err != nil {
+		return err
+	}
+	if h := c.now.Holder; h != nil && h.Same(a) {
 		c.used, c.acted = time.Now(), true
 	}
 	return nil
+}
+
+// refusal returns an error if an actor may not send input.
+func (c Control) refusal(a Actor) error {
+	if !c.refuses(a) {
+		return nil
+	}
+	return &ControlHeldError{*c.Holder, c.Since}
 }
 
 // refuses reports whether an actor may not send input.
@@ -139,10 +146,12 @@ func (c *control) stop() {
 }
 
 // Control returns the control of the desktop.
-func (d *Desktop) Control() Control {
-	d.control.mu.Lock()
-	defer d.control.mu.Unlock()
-	return d.control.now
+func (d *Desktop) Control() Control { return d.control.current() }
+
+func (c *control) current() Control {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
 }
 
 // RequestControl grants control to a if no actor has it, or if control was granted and
@@ -303,7 +312,7 @@ func (in *inputs) tryControl(decide func(now Control) (Control, error), inTurn b
 func (in *inputs) expireControl() {
 	c := &in.control
 	c.mu.Lock()
-	if h := c.now.Holder; h != nil && in.pending.has(*h) { // it types a long text
+	if h := c.now.Holder; h != nil && in.pending.acts(*h) { // it types a long text
 		c.used = time.Now()
 	}
 	left := c.idle - time.Since(c.used)

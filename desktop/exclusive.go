@@ -77,7 +77,7 @@ func (in *inputs) exclusive(ctx context.Context, f func(context.Context, *Turn) 
 	}
 	t := &Turn{in: in, actor: ActorFrom(ctx), inner: in.turns.within(), lost: true}
 	defer func() { go t.end() }()
-	ctx, done := in.pending.begin(ctx, t.actor)
+	ctx, done := in.pending.begin(ctx, t.actor, false)
 	defer done()
 	ctx, cancel := endWith(ctx, in.closing)
 	defer cancel()
@@ -155,7 +155,7 @@ func (t *Turn) Yield(ctx context.Context, f func(context.Context) error) error {
 	}
 	t.inner.release(nil)
 	if err == nil {
-		err = t.in.control.allows(t.actor)
+		err = t.in.control.current().refusal(t.actor)
 	}
 	return err
 }

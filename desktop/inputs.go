@@ -40,7 +40,7 @@ func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Durat
 ) (T, error) {
 	if a.long {
 		var done func()
-		ctx, done = in.pending.begin(ctx, a.Actor)
+		ctx, done = in.pending.begin(ctx, a.Actor, true)
 		defer done()
 	}
 	turns := in.turnsOf(ctx)

@@ -19,13 +19,15 @@ type pendingInputs struct {
 
 type pendingInput struct {
 	actor  Actor
+	acts   bool // it is an input, and not a turn of several
 	cancel context.CancelCauseFunc
 }
 
-// begin adds an input and returns a context that interrupt ends. done removes the input.
-func (p *pendingInputs) begin(ctx context.Context, a Actor) (_ context.Context, done func()) {
+// begin adds an input and returns a context that interrupt ends. done removes the input. acts is
+// false for a turn of several inputs.
+func (p *pendingInputs) begin(ctx context.Context, a Actor, acts bool) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	in := &pendingInput{a, cancel}
+	in := &pendingInput{a, acts, cancel}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
@@ -51,12 +53,12 @@ func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
 	}
 }
 
-// has reports whether an actor has a long input.
-func (p *pendingInputs) has(a Actor) bool {
+// acts reports whether an actor has a long input, other than a turn of several.
+func (p *pendingInputs) acts(a Actor) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for in := range p.all {
-		if in.actor.Same(a) {
+		if in.acts && in.actor.Same(a) {
 			return true
 		}
 	}

@@ -80,17 +80,61 @@ func TestInputIsInterrupted(t *testing.T) {
 	}
 }
 
-// TestTypingIsNotIdle: an actor keeps control while a long text is typed.
+// TestTypingIsNotIdle: an actor keeps control while a long text is typed, also within its turn.
+// The end of control would wait for the turn for 10 s.
 func TestTypingIsNotIdle(t *testing.T) {
 	t.Parallel()
-	d := start(t, desktop.Config{ControlIdle: 200 * time.Millisecond})
+	d := start(t, desktop.Config{ControlIdle: 500 * time.Millisecond})
 	xterm(t, d)
 	as := desktop.WithActor(t.Context(), robot)
 	if err := d.TakeControl(as, robot, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Type(as, desktop.Type{Text: "0123456789", Delay: 100 * time.Millisecond}); err != nil {
+	sub := d.Subscribe(0)
+	defer sub.Close()
+	if err := d.Exclusive(as, func(ctx context.Context, _ *desktop.Turn) error {
+		return d.Type(ctx, desktop.Type{Text: "0123456789ab", Delay: time.Second})
+	}); err != nil {
 		t.Errorf("typing of the actor with control: %v", err)
+	}
+	await(t, sub, "the typing", func(e desktop.Event) bool {
+		if e.Type == desktop.EventControl && e.Control.Holder == nil {
+			t.Error("control ended before the typing")
+		}
+		return e.Type == desktop.EventAction
+	})
+}
+
+// TestWaitsAreIdle: an actor that only waits within its turn loses control.
+func TestWaitsAreIdle(t *testing.T) {
+	t.Parallel()
+	d := start(t, desktop.Config{ControlIdle: 500 * time.Millisecond})
+	as := desktop.WithActor(t.Context(), robot)
+	if err := d.TakeControl(as, robot, false); err != nil {
+		t.Fatal(err)
+	}
+	err := d.Exclusive(as, func(ctx context.Context, turn *desktop.Turn) error {
+		if _, err := d.Move(ctx, at(5)); err != nil {
+			return err
+		}
+		for began := time.Now(); d.Control().Holder != nil; {
+			if time.Since(began) > 10*time.Second {
+				return errors.New("it still has control")
+			}
+			err := turn.Yield(ctx, func(ctx context.Context) error {
+				short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+				<-short.Done()
+				return ctx.Err()
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
