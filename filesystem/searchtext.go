@@ -123,21 +123,16 @@ func neededLiteral(runes []rune, fold bool) ([]byte, bool) {
 
 // find returns where the first match in some lines begins, or -1. If fold is set, lower has
 // the lines in lower case.
+//
+// A regular expression is matched line by line, so the time grows with the length of the lines
+// alone. A match over all lines could go far beyond its first line, again for each line.
 func (f *finder) find(b, lower []byte) int {
+	in := b
+	if f.fold {
+		in = lower
+	}
 	for from := 0; from < len(b); {
-		at := 0
-		switch {
-		case len(f.text) == 0:
-			// Matching all lines together is faster than one by one.
-			at = -1
-			if found := f.regexp.FindIndex(b[from:]); found != nil && !noLine(b, from+found[0]) {
-				at = found[0]
-			}
-		case f.fold:
-			at = bytes.Index(lower[from:], f.text)
-		default:
-			at = bytes.Index(b[from:], f.text)
-		}
+		at := bytes.Index(in[from:], f.text)
 		switch {
 		case at < 0:
 			return -1
@@ -152,9 +147,6 @@ func (f *finder) find(b, lower []byte) int {
 	}
 	return -1
 }
-
-// noLine reports whether a position is after the last line break.
-func noLine(b []byte, at int) bool { return at == len(b) && at > 0 && b[at-1] == '\n' }
 
 // lineAround returns where the line of a position begins and ends, without the line break.
 func lineAround(b []byte, at int) (begin, end int) {
