@@ -93,6 +93,7 @@ func TestLimits(t *testing.T) {
 		{"filesystem/archiveextract.go", "maxExtractedPaths = 1024", "The answer lists the first 1024 paths."},
 		{"filesystem/archivestream.go", "maxWindow = 32 << 20", "A zstd archive may have a window of 32 MiB."},
 		{"filesystem/search.go", "maxPattern = 4096", "A pattern has at most 4096 bytes."},
+		{"filesystem/search.go", "maxResultBytes = 8 << 20", "The names, paths, targets and lines that it returns have at most 8 MiB."},
 		{"filesystem/searchtext.go", "maxLineText = 500", "The text of a line is cut at 500 bytes."},
 		{"desktop/fleet/config.go", "DefaultMaxDesktops = 32", "at most `--max-desktops` desktops, 32 by default"},
 		{"desktop/config.go", "MaxWidth = 16384", "A screen has at most 16384 pixels on each side"},

@@ -102,7 +102,8 @@ type Line struct {
 // more than 64 KiB are searched in parts of that size.
 //
 // Memory does not depend on the size of files. The names of one directory of each level are
-// held.
+// held. A search ends with LimitResults if the names, paths, targets and lines of its matches
+// would exceed 8 MiB.
 //
 // Reaching a limit is not an error: the result has the first matches. The error wraps an
 // *InvalidError if a pattern is not valid, and ErrNotDirectory if the path is not a directory.
@@ -226,8 +227,12 @@ type search struct {
 	finder   *finder      // nil if only names matter
 	budget   atomic.Int64 // bytes that may still be read
 	results  int
+	held     int // bytes of the names, paths, targets and lines in result
 	result   SearchResult
 }
+
+// maxResultBytes bounds the bytes of the names, paths, targets and lines of a result.
+const maxResultBytes = 8 << 20
 
 // limitError ends a search that has reached a limit.
 type limitError Limit
@@ -359,19 +364,26 @@ func (s *search) subfolder(d folder, name, rel string, depth int) error {
 	return s.folder(sub, rel, depth)
 }
 
-// add adds a match, with as many of its lines as the limit permits.
+// add adds a match, with as many of its lines as the limits permit.
 func (s *search) add(d folder, name string, lines []Line) error {
 	room := s.options.MaxResults - s.results
 	if room <= 0 {
 		return limitError(LimitResults)
 	}
-	more := len(lines) > room
-	if more {
-		lines = lines[:room]
+	e, err := describeIn(d, name)
+	s.held += len(e.Name) + len(e.Path) + len(e.Target)
+	if s.held > maxResultBytes {
+		return limitError(LimitResults)
+	}
+	more := false
+	for i, l := range lines {
+		if s.held += len(l.Text); i == room || s.held > maxResultBytes {
+			lines, more = lines[:i], true
+			break
+		}
 	}
 	s.results += max(len(lines), 1)
-	e, err := describeIn(d, name)
-	if err == nil { // otherwise it was removed
+	if err == nil && (len(lines) > 0 || !more) { // otherwise it was removed
 		s.result.Matches = append(s.result.Matches, Match{Entry: e, Lines: lines})
 	}
 	if more {
@@ -383,14 +395,23 @@ func (s *search) add(d folder, name string, lines []Line) error {
 // maxBatch bounds the files that are scanned concurrently.
 const maxBatch = 64
 
-// scan searches files of a directory, on all processors, and adds the matches in order.
+// scan searches files of a directory, on all processors, and adds the matches in order. A file
+// is not read if the lines of those before it exceed a limit.
 func (s *search) scan(d folder, batch []*scan) error {
-	var next atomic.Int64
+	var next, lines, bytes atomic.Int64 // lines and bytes are those of the files that were read
+	most, mostBytes := s.options.MaxResults-s.results, maxResultBytes-s.held
 	var workers sync.WaitGroup
 	for range min(len(batch), runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(batch)); i = next.Add(1) - 1 {
-				batch[i].run(d, s.options.MaxResults-s.results+1)
+			for lines.Load() <= int64(most) && bytes.Load() <= int64(mostBytes) {
+				i := next.Add(1) - 1
+				if i >= int64(len(batch)) {
+					return
+				}
+				c := batch[i]
+				c.run(d, most+1, mostBytes)
+				lines.Add(int64(len(c.lines)))
+				bytes.Add(int64(c.held))
 			}
 		})
 	}

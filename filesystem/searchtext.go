@@ -178,13 +178,15 @@ var lowerASCII = func() (table [256]byte) {
 
 // scan is the search of one file.
 type scan struct {
-	search  *search
-	name    string // in its directory
-	most    int    // limit of lines
-	lines   []Line
-	bytes   int64
-	outcome outcome
-	err     error // why the search ends
+	search    *search
+	name      string // in its directory
+	most      int    // limit of lines
+	mostBytes int    // limit of held
+	lines     []Line
+	held      int // bytes of the text of lines
+	bytes     int64
+	outcome   outcome
+	err       error // why the search ends
 
 	number int  // of the line in which the next part begins
 	begun  int  // characters of that line in earlier parts
@@ -202,8 +204,9 @@ const (
 	scannedGone // removed, no longer a regular file, or not searched
 )
 
-// run searches the file for at most a number of lines.
-func (c *scan) run(d folder, most int) {
+// run searches the file for at most a number of lines. It ends after the line with which their
+// text has more than mostBytes.
+func (c *scan) run(d folder, most, mostBytes int) {
 	if c.err = c.search.check(); c.err != nil {
 		c.outcome = scannedGone
 		return
@@ -228,7 +231,7 @@ func (c *scan) run(d folder, most int) {
 	}
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
-	c.most, c.number = most, 1
+	c.most, c.mostBytes, c.number = most, mostBytes, 1
 	c.outcome, c.err = c.read(file, buffer[:partSize], buffer[partSize:])
 }
 
@@ -293,10 +296,12 @@ func (c *scan) part(b, lower []byte) bool {
 			c.begun, c.found = 0, false
 		}
 		if !c.found {
-			c.lines = append(c.lines, c.line(b[begin:end], from+at-begin))
+			l := c.line(b[begin:end], from+at-begin)
+			c.lines = append(c.lines, l)
+			c.held += len(l.Text)
 			c.found = true
 		}
-		if len(c.lines) >= c.most {
+		if len(c.lines) >= c.most || c.held > c.mostBytes {
 			return true
 		}
 		counted, from = begin, end+1

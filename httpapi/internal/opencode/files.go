@@ -24,8 +24,7 @@ const (
 	mostTextMatches = 100
 	mostLineBytes   = 4 << 10 // of a line in an answer
 	mostFileMatches = 100
-	mostNames       = 50_000  // that a search for a name looks at
-	mostNameBytes   = 8 << 20 // of these names
+	mostNames       = 50_000 // that a search for a name looks at
 )
 
 // fileNode is an entry of a directory.
@@ -275,12 +274,8 @@ func (m *machine) names(ctx context.Context, dir string, in nameSearch) (out []s
 	if err != nil {
 		return nil, err
 	}
-	bytes := 0
 	for _, f := range found.Matches {
 		name := relative(dir, f.Entry.Path)
-		if bytes += len(name); bytes > mostNameBytes {
-			break
-		}
 		if f.Entry.Type == filesystem.TypeDirectory {
 			name += "/"
 		}
