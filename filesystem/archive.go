@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
@@ -27,7 +28,7 @@ type ArchiveOptions struct {
 type Archived struct {
 	Entries int
 	Bytes   int64 // size of all files together
-	Skipped int   // entries that were left out: unreadable, sockets, FIFOs and devices
+	Skipped int   // entries that were left out: unreadable, too deep, sockets, FIFOs and devices
 	Changed int   // files that became shorter or longer, or unreadable, while they were read
 }
 
@@ -40,7 +41,7 @@ type Archived struct {
 // so are file systems such as /proc and /sys below the directory.
 //
 // Memory does not depend on the size of files. The names of one directory of each level are
-// held.
+// held. Entries more than 255 levels below the directory are skipped and counted.
 //
 // Nothing is written before name is open. Entries below it that cannot be read are skipped and
 // counted. If a file becomes shorter or longer meanwhile, it is filled with zeros or cut off, and
@@ -161,6 +162,9 @@ func (a *archiver) directory(d folder, rel string) error {
 
 // entry writes one entry of a directory. It fails only if the archive cannot be written.
 func (a *archiver) entry(d folder, name, rel string) error {
+	if strings.Count(rel, "/") >= maxLevels {
+		return a.skip(ErrTooLarge)
+	}
 	n, err := d.stat(name)
 	switch {
 	case err != nil:

@@ -36,7 +36,7 @@ func (o ExtractOptions) withDefaults() ExtractOptions {
 	o.MaxEntries = cmp.Or(o.MaxEntries, 1_000_000)
 	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<40)
 	o.MaxRatio = cmp.Or(o.MaxRatio, 500)
-	o.MaxDepth = cmp.Or(o.MaxDepth, maxName)
+	o.MaxDepth = cmp.Or(o.MaxDepth, maxLevels)
 	return o
 }
 

@@ -5,15 +5,20 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// copyTree copies an entry, with everything below it, to a new name. After an error the caller
-// removes the copy.
-func copyTree(from folder, name string, to folder, newName string, alive aliveFunc) error {
+// copyTree copies an entry, with everything below it, to a new name. It returns ErrTooLarge if
+// there are more levels below it than given. After an error the caller removes the copy.
+func copyTree(from folder, name string, to folder, newName string, levels int, alive aliveFunc) error {
 	if err := alive(); err != nil {
 		return err
+	}
+	if levels < 0 {
+		problem := "more than " + strconv.Itoa(maxLevels) + " levels of directories cannot be moved to another file system"
+		return withPath(from.child(name), tooLarge(problem))
 	}
 	n, err := from.stat(name)
 	if err != nil {
@@ -29,7 +34,7 @@ func copyTree(from folder, name string, to folder, newName string, alive aliveFu
 	case 0:
 		err = copyFile(from, name, to, newName, alive)
 	case fs.ModeDir:
-		err = copyFolder(from, name, to, newName, alive)
+		err = copyFolder(from, name, to, newName, levels, alive)
 	case fs.ModeSymlink:
 		err = copyLink(from, name, to, newName, n)
 	default:
@@ -103,7 +108,7 @@ func copyData(file, source *os.File, size int64, alive aliveFunc) error {
 	return file.Truncate(size)
 }
 
-func copyFolder(from folder, name string, to folder, newName string, alive aliveFunc) error {
+func copyFolder(from folder, name string, to folder, newName string, levels int, alive aliveFunc) error {
 	source, err := from.folder(name, folderRead)
 	if err != nil {
 		return err
@@ -122,7 +127,7 @@ func copyFolder(from folder, name string, to folder, newName string, alive alive
 	}
 	defer dir.close()
 	_ = unix.Flock(dir.fd, unix.LOCK_EX|unix.LOCK_NB) // see sweep
-	err = eachName(source, func(name string) error { return copyTree(source, name, dir, name, alive) })
+	err = eachName(source, func(name string) error { return copyTree(source, name, dir, name, levels-1, alive) })
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type Config struct {
 	Home string
 
 	MaxEntries int    // limit of one Listing; zero means 100,000
-	MaxDepth   int    // limit of levels in a recursive listing; zero means 128
+	MaxDepth   int    // limit of levels in a recursive listing or a search; zero means 128
 	TempDir    string // for content that Write cannot keep beside the file; empty means os.TempDir()
 
 	// Logger receives debug messages. Nil means none.

@@ -170,6 +170,10 @@ func (l *lister) enter(dir folder, name, after string, depth int) error {
 	return err
 }
 
+// maxLevels bounds the levels of directories in an archive, a copy and a watch, which hold an open
+// directory and its path for each level.
+const maxLevels = 255
+
 // pageSize is how many entries of a directory a search or an archive holds.
 const pageSize = 8192
 

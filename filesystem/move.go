@@ -28,8 +28,9 @@ type MoveOptions struct {
 //
 // Between file systems, the source is copied to a hidden name beside the destination, synced,
 // renamed and then removed. Modes, times, links, holes, extended attributes and, where the
-// system permits it, owners are kept. Hard links become separate files. The context can end
-// the copy, but no later step.
+// system permits it, owners are kept. Hard links become separate files. The error is ErrTooLarge
+// for a directory with more than 255 levels below it. The context can end the copy, but no later
+// step.
 //
 // If the move is complete and only a removal fails, the error says so and names the rest.
 func (f *FS) Move(ctx context.Context, from, to string, options MoveOptions) error {
@@ -178,7 +179,7 @@ func (m *mover) sameName() (bool, error) {
 func (m *mover) copy(old *node) error {
 	temp := hiddenName(tempSuffix)
 	discard := func() { _ = removeEntry(m.to, temp, uninterrupted) }
-	err := copyTree(m.from, m.fromName, m.to, temp, m.alive)
+	err := copyTree(m.from, m.fromName, m.to, temp, maxLevels, m.alive)
 	if err == nil {
 		err = syncTree(m.to, temp, m.node)
 	}

@@ -34,7 +34,7 @@ type SearchOptions struct {
 	// Hidden includes names that begin with a dot. A Glob with such a name implies it.
 	Hidden bool
 
-	MaxDepth    int           // levels below the directory; default Config.MaxDepth
+	MaxDepth    int           // levels below the directory; default and maximum Config.MaxDepth
 	MaxResults  int           // entries, or with Text or Regexp lines; default 1000
 	MaxEntries  int           // entries that are examined; default 1,000,000
 	MaxFileSize int64         // larger files are skipped; default 16 MiB
@@ -43,7 +43,7 @@ type SearchOptions struct {
 }
 
 func (o SearchOptions) withDefaults(c Config) SearchOptions {
-	o.MaxDepth = cmp.Or(o.MaxDepth, c.MaxDepth)
+	o.MaxDepth = within(o.MaxDepth, c.MaxDepth)
 	o.MaxResults = cmp.Or(o.MaxResults, 1000)
 	o.MaxEntries = cmp.Or(o.MaxEntries, 1_000_000)
 	o.MaxFileSize = cmp.Or(o.MaxFileSize, 16<<20)

@@ -1,0 +1,82 @@
+package filesystem_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/filesystem"
+)
+
+// deepDir makes directories in one another. It returns the path of the first, of the one so many
+// levels below it, and of the one below that.
+func deepDir(tb testing.TB, levels int) (dir, last, beyond string) {
+	tb.Helper()
+	dir = realTempDir(tb)
+	last = filepath.Join(dir, strings.Repeat("d/", levels))
+	beyond = filepath.Join(last, "d")
+	must(tb, os.MkdirAll(beyond, 0o777))
+	return dir, last, beyond
+}
+
+func TestSearchDepth(t *testing.T) {
+	t.Parallel()
+	f := openFS(t)
+	dir, last, _ := deepDir(t, 128)
+	for _, depth := range []int{0, 200, 4096} {
+		matches := search(t, f, dir, filesystem.SearchOptions{MaxDepth: depth}).Matches
+		if n := len(matches); n != 128 || matches[n-1].Entry.Path != last {
+			t.Errorf("depth %d: %d directories were found", depth, n)
+		}
+	}
+}
+
+func TestArchiveDepth(t *testing.T) {
+	t.Parallel()
+	f := openFS(t)
+	dir, last, _ := deepDir(t, 255)
+	put(t, filepath.Join(last, "file"), "")
+	put(t, filepath.Join(last, "..", "file"), "")
+	var packed bytes.Buffer
+	done, err := f.Archive(t.Context(), dir, &packed, filesystem.ArchiveOptions{})
+	must(t, err)
+	if done.Entries != 256 || done.Skipped != 2 {
+		t.Errorf("%+v", done)
+	}
+	r := tar.NewReader(bytes.NewReader(packed.Bytes()))
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		if n := strings.Count(strings.TrimSuffix(h.Name, "/"), "/") + 1; n > 255 {
+			t.Errorf("an entry has %d levels", n)
+		}
+	}
+	_, err = f.Extract(t.Context(), realTempDir(t), &packed, filesystem.ExtractOptions{NoSync: true})
+	must(t, err)
+}
+
+func TestMoveDepth(t *testing.T) {
+	t.Parallel()
+	if !inNamespace(t) {
+		return
+	}
+	f := openFS(t)
+	dir, _, beyond := deepDir(t, 256)
+	other := realTempDir(t)
+	mount(t, "tmpfs", other, "tmpfs", 0, "")
+	err := f.Move(t.Context(), filepath.Join(dir, "d"), filepath.Join(other, "d"), filesystem.MoveOptions{})
+	wantError(t, err, filesystem.ErrTooLarge, "more than 255 levels of directories")
+	if left := names(t, other); len(left) != 0 {
+		t.Errorf("left %q", left)
+	}
+	must(t, os.Remove(beyond))
+	must(t, f.Move(t.Context(), filepath.Join(dir, "d"), filepath.Join(other, "d"), filesystem.MoveOptions{}))
+}
