@@ -95,6 +95,7 @@ func TestLimits(t *testing.T) {
 		{"filesystem/search.go", "maxPattern = 4096", "A pattern has at most 4096 bytes."},
 		{"filesystem/fs.go", "c.MaxDepth = cmp.Or(c.MaxDepth, 128)", "A search and a recursive listing go 128 levels deep."},
 		{"filesystem/list.go", "maxLevels = 255", "A download as an archive leaves out what is more than 255 levels deep."},
+		{"filesystem/watchset.go", "maxWatchedBytes = 8 << 20", "They have at most 255 levels and 8 MiB of paths."},
 		{"filesystem/search.go", "maxResultBytes = 8 << 20", "The names, paths, targets and lines that it returns have at most 8 MiB."},
 		{"filesystem/searchtext.go", "maxLineText = 500", "The text of a line is cut at 500 bytes."},
 		{"desktop/fleet/config.go", "DefaultMaxDesktops = 32", "at most `--max-desktops` desktops, 32 by default"},

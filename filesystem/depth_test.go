@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -79,4 +80,51 @@ func TestMoveDepth(t *testing.T) {
 	}
 	must(t, os.Remove(beyond))
 	must(t, f.Move(t.Context(), filepath.Join(dir, "d"), filepath.Join(other, "d"), filesystem.MoveOptions{}))
+}
+
+func TestWatchDepth(t *testing.T) {
+	t.Parallel()
+	f := openFS(t)
+	dir, last, beyond := deepDir(t, 255)
+	recursive := filesystem.WatchOptions{Recursive: true}
+	_, err := f.Watch(dir, recursive)
+	wantError(t, err, filesystem.ErrTooLarge, "more than 255 levels of directories to watch")
+	must(t, os.Remove(beyond))
+	r := watch(t, f, dir, dir, recursive)
+	must(t, os.Mkdir(beyond, 0o777))
+	name := strings.TrimPrefix(beyond, dir+"/") + "/"
+	r.want("created "+name, "overflow "+name+" 0 (more than 255 levels of directories to watch)")
+	put(t, filepath.Join(last, "file"), "")
+	r.want("created " + strings.TrimPrefix(last, dir+"/") + "/file")
+}
+
+// TestWatchBytes watches directories whose paths have more than 8 MiB together, and some that
+// have not. It removes and makes those again, which gives the bytes of removed ones back.
+func TestWatchBytes(t *testing.T) {
+	t.Parallel()
+	f := openFS(t)
+	dir := realTempDir(t)
+	below := strings.Repeat(strings.Repeat("d", 250)+"/", 14)
+	many := func(n int) {
+		for i := range n {
+			must(t, os.MkdirAll(filepath.Join(dir, below, fmt.Sprint(i)), 0o777))
+		}
+	}
+	many(2600)
+	recursive := filesystem.WatchOptions{Recursive: true, Queue: 10_000}
+	_, err := f.Watch(dir, recursive)
+	wantError(t, err, filesystem.ErrTooLarge, "more than 8 MiB of paths")
+	top := filepath.Join(dir, strings.Repeat("d", 250))
+	must(t, os.RemoveAll(top))
+	many(1500)
+	r := watch(t, f, dir, dir, recursive)
+	must(t, os.Rename(top, filepath.Join(realTempDir(t), "away")))
+	r.until("renamed " + filepath.Base(top) + "/")
+	many(1500)
+	put(t, filepath.Join(dir, "end"), "")
+	for _, e := range r.until("created end") {
+		if strings.HasPrefix(e, "overflow") {
+			t.Fatalf("%.20s ... %s", e, e[max(0, len(e)-60):])
+		}
+	}
 }

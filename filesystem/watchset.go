@@ -31,6 +31,7 @@ type watchSet struct {
 	drained  sync.WaitGroup
 
 	most   int
+	bytes  int               // of the names in byName
 	next   int               // descriptor to use
 	byPath map[string]string // names by paths for fsnotify
 	byName map[string]watched
@@ -92,6 +93,9 @@ func (s *watchSet) close() {
 	s.drained.Wait()
 }
 
+// maxWatchedBytes bounds the names of the directories of a watch together.
+const maxWatchedBytes = 8 << 20
+
 // add watches a directory under a name. It reports whether the directory is new.
 func (s *watchSet) add(d folder, name string) (added bool, err error) {
 	n, err := d.self()
@@ -104,8 +108,15 @@ func (s *watchSet) add(d folder, name string) (added bool, err error) {
 		}
 		s.forget(name)
 	}
-	if s.most > 0 && len(s.byName) >= s.most {
+	switch {
+	case s.most > 0 && len(s.byName) >= s.most:
 		return false, tooLarge("more than " + strconv.Itoa(s.most) + " directories to watch (MaxWatches)")
+	case strings.Count(name, "/") >= maxLevels:
+		return false, tooLarge("more than " + strconv.Itoa(maxLevels) + " levels of directories to watch")
+	case len(d.path) > maxPath:
+		return false, tooLarge("directory to watch has a path of more than " + strconv.Itoa(maxPath) + " bytes")
+	case s.bytes+len(name) > maxWatchedBytes:
+		return false, tooLarge("directories to watch have more than 8 MiB of paths")
 	}
 	watchPath, err := s.register(d)
 	if errors.Is(err, unix.ENOSPC) {
@@ -119,6 +130,7 @@ func (s *watchSet) add(d folder, name string) (added bool, err error) {
 	}
 	s.byPath[watchPath] = name
 	s.byName[name] = watched{path: watchPath, node: n}
+	s.bytes += len(name)
 	return true, nil
 }
 
@@ -160,6 +172,7 @@ func (s *watchSet) forget(name string) {
 			_ = s.watcher.Remove(w.path) // fails when the directory is gone
 			delete(s.byPath, w.path)
 			delete(s.byName, other)
+			s.bytes -= len(other)
 		}
 	}
 }
