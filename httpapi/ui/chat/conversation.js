@@ -261,9 +261,9 @@ export class Conversation {
     show(this.#none, this.#wait.hidden && !transcript.rows.length && state === "idle");
     setText(this.#none, `No messages yet. Tell ${name} what to do.`);
     show(this.#working, state === "running" || state === "starting");
-    this.#plan.show(transcript.plan);
-    this.#permissions.show(transcript.asked, name);
-    this.#settings.show({ agent: this.#agent, options: transcript.options, info, mode: transcript.mode, usage: transcript.usage, disabled: ["ended", "failed", "starting"].includes(state) });
+    attempt(() => this.#plan.show(transcript.plan));
+    attempt(() => this.#permissions.show(transcript.asked, name));
+    attempt(() => this.#settings.show({ agent: this.#agent, options: transcript.options, info, mode: transcript.mode, usage: transcript.usage, disabled: ["ended", "failed", "starting"].includes(state) }));
     this.#composer.update(state, name);
     this.#followed();
     this.#state(state, info);
@@ -375,5 +375,14 @@ export class Conversation {
       event.preventDefault();
       this.stop();
     }
+  }
+}
+
+// attempt keeps the rest of the page right if a value of the agent cannot be shown.
+function attempt(draw) {
+  try {
+    draw();
+  } catch {
+    // The value stays in the log.
   }
 }

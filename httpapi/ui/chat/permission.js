@@ -4,9 +4,9 @@ import { icon, make } from "../dom.js";
 import { inOneLine } from "../errors.js";
 import { MarkdownText } from "./markdown.js";
 import { commandOf, difference } from "./tools.js";
+import { argument, joined, verbatim } from "./verbatim.js";
 
 const settling = 500; // milliseconds in which a card that has moved takes no clicks
-const mostArgument = 20_000; // characters
 
 // A card that appears or moves under the pointer gets no click that was meant for another.
 function hold(element) {
@@ -16,14 +16,6 @@ function hold(element) {
 }
 
 const held = new WeakMap(); // by element: the timer that lets it take clicks again
-
-// verbatim shows characters that are invisible, or change the order of others, as their codes.
-const verbatim = (text) => text.replace(/[\p{Cf}\p{Zl}\p{Zp}]|(?![\n\t])\p{Cc}/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
-
-function argument(value) {
-  const text = verbatim(typeof value === "object" ? JSON.stringify(value, null, 1) : String(value));
-  return text.length > mostArgument ? `${text.slice(0, mostArgument)}… (${text.length - mostArgument} more characters)` : text;
-}
 
 /**
  * Permissions shows a card for each open question in box. answer(asked, option) answers it.
@@ -66,32 +58,21 @@ export class Permissions {
   focus() { this.#box.firstElementChild?.focus(); }
 
   #card(asked, name) {
-    const { question, what, input, text, diffs } = asked;
+    const { question } = asked;
     const form = asked.questions && new Form(asked.questions);
     const options = form ? [{ name: "Answer" }, { name: "Skip", kind: "reject", skip: true }] : asked.options;
-    const title = verbatim(asked.title.replace(/^`(.*)`$/s, "$1"));
-    const command = verbatim(commandOf(input));
     const card = make("section", { className: "permission", tabIndex: 0, "aria-label": question ? `Question from ${name}` : `Permission request from ${name}` });
     card.append(make("h3", {}, icon(question ? "plan" : "shield"), question ? `${name} asks` : `${name} needs permission`));
-    if (command) card.append(make("pre", { className: "verbatim", tabIndex: 0 }, command));
-    else card.append(make("p", { className: "verbatim" }, title));
-    if (command && title !== command) card.append(make("p", { className: "dim" }, title));
-    if (form) card.append(form.element);
-    else if (text) {
-      const body = new MarkdownText();
-      body.set(text, true);
-      card.append(make("div", { className: "plan-text", tabIndex: 0 }, body.element));
+    try {
+      this.#describe(asked, card, form);
+    } catch { // a value of the agent has a shape that the card does not expect
+      const { title, input, diffs } = asked;
+      card.append(make("p", {}, "This request can't be shown in full:"), make("pre", { className: "verbatim", tabIndex: 0 }, argument({ title, input, diffs })));
     }
-    for (const change of diffs) card.append(difference(change));
-    const shown = ([key, value]) => (key === "plan" && text) || (["command", "cmd"].includes(key) && verbatim(commandOf({ command: value })) === command);
-    const rest = Object.entries(input).filter((entry) => !shown(entry));
-    if (rest.length) card.append(make("dl", {}, ...rest.flatMap(([key, value]) => [make("dt", {}, verbatim(key)), make("dd", {}, argument(value))])));
-    const folder = input.cwd ?? input.workdir ?? this.#folder();
-    if (folder && (what === "execute" || command)) card.append(make("p", { className: "dim folder" }, "in ", make("code", {}, verbatim(String(folder)))));
     const problem = make("p", { className: "problem", role: "alert", hidden: true });
     const buttons = options.map((option, i) => {
       const number = i < 9 ? make("kbd", { "aria-hidden": "true" }, String(i + 1)) : "";
-      return make("button", { type: "button", className: /reject/.test(option.kind) ? "reject" : "", onclick: (event) => choose(option, event) }, number, option.name);
+      return make("button", { type: "button", className: /reject/.test(joined(option.kind)) ? "reject" : "", onclick: (event) => choose(option, event) }, number, argument(option.name));
     });
     const choose = async (option, event) => {
       if (event.detail === 0) card.focus(); // by a key: a button that is disabled loses the focus
@@ -113,6 +94,28 @@ export class Permissions {
       button.click();
     });
     return card;
+  }
+
+  // What is asked, above the options.
+  #describe({ what, input, text, diffs, title: words }, card, form) {
+    const title = verbatim(words.replace(/^`(.*)`$/s, "$1"));
+    const command = verbatim(commandOf(input));
+    if (command) card.append(make("pre", { className: "verbatim", tabIndex: 0 }, command));
+    else card.append(make("p", { className: "verbatim" }, title));
+    if (command && title !== command) card.append(make("p", { className: "dim" }, title));
+    if (form) card.append(form.element);
+    else if (text) {
+      const body = new MarkdownText();
+      body.set(text, true);
+      card.append(make("div", { className: "plan-text", tabIndex: 0 }, body.element));
+    }
+    for (const change of diffs) card.append(difference(change));
+    const shown = ([key, value]) => (key === "plan" && text) || (["command", "cmd"].includes(key) && verbatim(commandOf({ command: value })) === command);
+    const all = typeof input === "object" ? Object.entries(input) : [["input", input]];
+    const rest = all.filter((entry) => !shown(entry));
+    if (rest.length) card.append(make("dl", {}, ...rest.flatMap(([key, value]) => [make("dt", {}, verbatim(key)), make("dd", {}, argument(value))])));
+    const folder = input.cwd ?? input.workdir ?? this.#folder();
+    if (folder && (what === "execute" || command)) card.append(make("p", { className: "dim folder" }, "in ", make("code", {}, argument(folder))));
   }
 }
 

@@ -3,6 +3,7 @@
 import { icon, make, setText } from "../dom.js";
 import { MarkdownText } from "./markdown.js";
 import { refreshTool, thumbnail, toolElement } from "./tools.js";
+import { argument } from "./verbatim.js";
 import { answers, duration, failure, notices } from "./words.js";
 
 /**
@@ -22,7 +23,13 @@ export class Rows {
 
   /** render returns a row's element. */
   render(row) {
-    const element = this.#make(row);
+    let element;
+    try {
+      element = this.#make(row);
+    } catch { // a value of the agent has a shape that the row does not expect
+      const { screen, pictures, ...rest } = row;
+      element = broken(argument(rest));
+    }
     element.role = "listitem";
     element.dataset.key = row.key;
     element.dataset.time = row.time;
@@ -37,6 +44,7 @@ export class Rows {
       case "user": return this.#user(row);
       case "error": return this.#error(row);
       case "notice": return line("notice", "info", notices[row.text] ?? row.text);
+      case "broken": return broken(row.text);
       case "answer": return line("notice", "shield", `${answers[row.text] ?? (row.text || "Answered")}: ${row.title.replaceAll("`", "")}`);
       default: return this.#text(row);
     }
@@ -44,6 +52,15 @@ export class Rows {
 
   /** refresh shows a row's change. It returns the element that replaces the row's, if there is one. */
   refresh(row, element) {
+    if (element.kind === "broken") return this.render(row);
+    try {
+      return this.#refresh(row, element);
+    } catch {
+      return this.render(row);
+    }
+  }
+
+  #refresh(row, element) {
     if (row.kind === "tool") return refreshTool(row, element, this.#tool);
     if (row.kind === "user" || element.kind !== row.kind) return this.render(row);
     if (row.kind === "thought") setText(element.querySelector(".time"), row.ended ? duration(row.ended - row.time) : "");
@@ -106,3 +123,10 @@ export class Rows {
 }
 
 const line = (name, symbol, text) => make("p", { className: `entry ${name}` }, icon(symbol), text);
+
+function broken(text) {
+  const element = make("article", { className: "entry error mild" }, icon("warning"), make("h3", {}, "This event can't be shown"),
+    make("details", {}, make("summary", {}, "Details"), make("pre", { tabIndex: 0 }, text)));
+  element.kind = "broken";
+  return element;
+}

@@ -39,8 +39,9 @@ export class Settings {
         select.value = (options ? option?.currentValue : known[category] || option?.currentValue) ?? "";
       }
     }
-    show(this.#usage, Boolean(usage?.size));
-    if (!usage?.size) return;
+    const known = usage?.size && Number.isFinite(usage.size) && Number.isFinite(usage.used);
+    show(this.#usage, known);
+    if (!known) return;
     setText(this.#usage, `${Math.round((100 * usage.used) / usage.size)} %`);
     this.#usage.title = `${usage.used.toLocaleString()} of ${usage.size.toLocaleString()} tokens of context used`;
   }

@@ -3,7 +3,8 @@
 import { icon, make, show } from "../dom.js";
 import { Permissions } from "./permission.js";
 import { answer, describe } from "./sessions.js";
-import { diffsOf } from "./transcript.js";
+import { diffsOf, list } from "./transcript.js";
+import { joined } from "./verbatim.js";
 
 /** Sheet shows permission requests one by one. open(id) opens the session of one. */
 export class Sheet {
@@ -41,7 +42,8 @@ export class Sheet {
 }
 
 // A request as cards have it.
-function askedOf({ id, sessionId: session, toolCall: call = {}, options = [] }) {
-  const text = (call.content ?? []).map(({ content }) => content?.text).filter(Boolean).join("\n\n");
-  return { id, session, title: call.title ?? "", text, what: call.kind ?? "", input: call.rawInput ?? {}, diffs: diffsOf(call), options, folder: "" };
+function askedOf({ id, sessionId: session, toolCall, options }) {
+  const call = toolCall ?? {};
+  const text = list(call.content).map(({ content }) => content?.text).filter((part) => part && typeof part === "string").join("\n\n");
+  return { id, session, title: joined(call.title ?? ""), text, what: call.kind ?? "", input: call.rawInput ?? {}, diffs: diffsOf(call), options: list(options), folder: "" };
 }

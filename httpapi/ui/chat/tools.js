@@ -4,6 +4,7 @@ import { serverNow } from "../api.js";
 import { icon, make, setText } from "../dom.js";
 import { counts, diff, unified } from "./diff.js";
 import { computerAction } from "./transcript.js";
+import { argument, joined } from "./verbatim.js";
 import { duration } from "./words.js";
 
 const lastLines = 20;
@@ -70,7 +71,7 @@ function targetOf(row, action) {
   const { input, places, diffs } = row;
   const known = [...new Set([...places, ...diffs.map(({ path }) => path)])];
   const target = known.length > 1 ? `${known.length} files` : known[0] ?? input.path ?? input.file_path ?? input.command ?? input.pattern ?? input.query ?? input.url ?? input.text ?? "";
-  const text = String(Array.isArray(target) ? target.join(" ") : target);
+  const text = joined(target);
   return titleOf(row).includes(text) ? "" : text;
 }
 
@@ -85,13 +86,13 @@ function fill(row, body, { show, seek }) {
   // A picture or a difference says it better.
   const shown = row.diffs.length > 0 || (action && row.pictures.length > 0);
   if (row.output && !(shown && row.status === "completed")) parts.push(...output(row));
-  if (!parts.length && !command && Object.keys(row.input).length) parts.push(make("pre", { tabIndex: 0 }, JSON.stringify(row.input, null, 2)));
+  if (!parts.length && !command && Object.keys(row.input).length) parts.push(make("pre", { tabIndex: 0 }, argument(row.input)));
   if (!parts.length) parts.push(make("p", { className: "dim" }, row.ended ? "No output" : "No output yet"));
   if (action) parts.push(make("button", { type: "button", className: "small plain link seek", onclick: () => seek(row) }, "Show on timeline"));
   body.replaceChildren(...parts);
 }
 
-export const commandOf = ({ command, cmd }) => [command ?? cmd ?? ""].flat().join(" ");
+export const commandOf = ({ command, cmd }) => joined(command ?? cmd ?? "");
 
 // output shows the end of a text, and the rest on request.
 function output(row) {

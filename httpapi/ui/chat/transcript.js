@@ -1,11 +1,13 @@
 // The transcript: rows made of a session's events.
 
+import { argument } from "./verbatim.js";
+
 const remembered = ["plan", "usage", "options", "mode", "title", "error", "commands"];
 
 /**
  * Transcript makes rows of the events of a session, which come in the order of their
  * sequence, older pages by prepend. A row has a kind (user, text, thought, tool, error,
- * notice), a key and the time of its first event. takeChanges returns what has changed.
+ * notice, broken), a key and the time of its first event. takeChanges returns what has changed.
  */
 export class Transcript {
   rows = [];
@@ -54,7 +56,7 @@ export class Transcript {
     for (const name of remembered) this[name] = kept[name] || this[name];
     this.#calls = new Map([...this.#calls, ...calls]);
     this.#screen = screen ?? this.#screen;
-    for (const [item, at] of this.#orphans.splice(0)) this.#result(item, at);
+    for (const [item, at] of this.#orphans.splice(0)) this.#attempt(item, at, () => this.#result(item, at));
     this.rows = [...rows, ...this.rows];
     for (const row of this.rows) if (row.before) [row.text, row.before] = [row.before + row.text, ""];
     this.first = Math.min(this.first, events[0]?.sequence ?? Infinity);
@@ -88,8 +90,21 @@ export class Transcript {
     this.#moved.push(row);
   }
 
-  #event({ type, data, time, raw, sequence }) {
-    const at = { time: Date.parse(time), sequence };
+  #event(event) {
+    const at = { time: Date.parse(event.time), sequence: event.sequence };
+    this.#attempt(event, at, () => this.#read(event, at));
+  }
+
+  // Parts of an event can have any shape. What cannot be read becomes a row of its own.
+  #attempt(value, at, read) {
+    try {
+      read();
+    } catch {
+      this.#add({ kind: "broken", key: `e${at.sequence}`, ...at, text: argument(value) });
+    }
+  }
+
+  #read({ type, data, raw, sequence }, at) {
     switch (type) {
       case "item.started": return this.#started(data.item, at, raw);
       case "item.delta": return this.#delta(data, at, raw);
@@ -201,7 +216,7 @@ export class Transcript {
   #details(row, update) {
     if (!update || typeof update !== "object") return;
     if (update.kind) row.what = update.kind;
-    for (const { path } of update.locations ?? []) if (path && !row.places.includes(path)) row.places.push(path);
+    for (const { path } of list(update.locations)) if (path && !row.places.includes(path)) row.places.push(path);
     const diffs = diffsOf(update);
     if (diffs.length) row.diffs = diffs;
   }
@@ -210,7 +225,7 @@ export class Transcript {
   #progress(row, update) {
     if (!update || row.ended) return;
     this.#details(row, update);
-    const texts = (update.content ?? []).map(({ content }) => content?.text).filter((text) => typeof text === "string");
+    const texts = list(update.content).map(({ content }) => content?.text).filter((text) => typeof text === "string");
     if (texts.length) row.output = texts.join("\n");
     else if (typeof update.rawOutput === "string") row.output = update.rawOutput;
     this.#touch(row);
@@ -238,12 +253,16 @@ export class Transcript {
     const [{ label, detail }] = item.content;
     const value = parsed(detail);
     switch (label) {
-      case "plan": this.plan = value.entries?.length ? value.entries : null; break;
+      case "plan": {
+        const entries = value.entries?.filter(Boolean);
+        this.plan = entries?.length ? entries : null;
+        break;
+      }
       case "usage": this.usage = value; break;
-      case "available commands": this.commands = value.availableCommands ?? []; break;
-      case "current mode": this.mode = value.currentModeId ?? this.mode; break;
-      case "config option": this.options = value.configOptions ?? this.options; break;
-      case "session info": this.title = value.title ?? this.title; break;
+      case "available commands": this.commands = value.availableCommands?.filter(Boolean) ?? []; break;
+      case "current mode": this.mode = String(value.currentModeId ?? this.mode); break;
+      case "config option": this.options = value.configOptions?.filter(Boolean) ?? this.options; break;
+      case "session info": this.title = String(value.title ?? this.title); break;
     }
   }
 
@@ -259,7 +278,7 @@ export class Transcript {
       row.asked = type.split(".")[0];
       this.#touch(row);
     }
-    const options = data.metadata?.options ?? raw?.params?.options ?? data.options.map((name) => ({ name, optionId: name }));
+    const options = list(data.metadata?.options ?? raw?.params?.options ?? data.options.map((name) => ({ name, optionId: name })));
     const [title, ...text] = (data.prompt ?? data.action ?? "").split("\n\n");
     this.asked.set(id, {
       id, ...at, question: type.startsWith("question"), title: call.title ?? title, text: text.join("\n\n"),
@@ -282,13 +301,16 @@ export class Transcript {
   }
 }
 
+/** list returns the entries of a list of ACP, which can have any shape. */
+export const list = (value) => (Array.isArray(value) ? value.filter(Boolean) : []);
+
 /** diffsOf returns the changes of files in a tool call of ACP. */
-export const diffsOf = ({ content }) => (content ?? []).filter(({ type }) => type === "diff").map(({ path, oldText, newText }) => ({ path, before: oldText ?? "", after: newText ?? "" }));
+export const diffsOf = ({ content }) => list(content).filter(({ type }) => type === "diff").map(({ path, oldText, newText }) => ({ path, before: oldText ?? "", after: newText ?? "" }));
 
 /** An action of a computer tool: { name, points }, or null. */
 export function computerAction({ title, input }) {
   const name = String(input?.action ?? String(title).split(/__|[:./ ]+/).filter(Boolean).pop() ?? "").toLowerCase();
-  const points = [input?.start_coordinate, input?.coordinate, [input?.x, input?.y], ...input?.path ?? []]
+  const points = [input?.start_coordinate, input?.coordinate, [input?.x, input?.y], ...list(input?.path)]
     .map((p) => (Array.isArray(p) ? p : [p?.x, p?.y]))
     .filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
   return points.length && acts.test(name) ? { name, points } : null;
