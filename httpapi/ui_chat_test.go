@@ -199,7 +199,8 @@ func TestPageCards(t *testing.T) {
 		const cards = new Permissions({ box, alarm: document.createElement("p"), folder: () => "/", answer: async ({ title }) => { answered.push(title); } });
 		const asks = (title, input) => ({ title, input, diffs: [], options: [{ name: "Allow", kind: "allow_once" }] });
 		const more = Object.fromEntries([...Array(12).keys()].map((i) => ["a" + i, i]));
-		const all = new Map([["1", asks("first", { command: "echo \u202e}ko", cmd: "hidden", opts: { deep: ["rm -rf /"] }, ...more })], ["2", asks("second", {})]]);
+		const all = new Map([["1", asks("first", { command: "echo \u202e}ko", cmd: "hidden", opts: { deep: ["rm -rf /"] }, ...more })], ["2", asks("second", {})],
+			["3", { ...asks("third", {}), diffs: [{ path: "a\u202eb", before: "", after: "x = \u202e1\u200b\n" }] }], ["4", { ...asks("fourth", {}), diffs: [{ path: "odd", before: 5, after: "" }] }]]);
 		cards.show(all, "Mock");
 		const text = box.innerText;
 		all.delete("2");
@@ -212,7 +213,7 @@ func TestPageCards(t *testing.T) {
 		return { text, held, free };
 	})()`)
 	text := got["text"].(string)
-	for _, want := range []string{`echo \u{202e}}ko`, "hidden", "rm -rf /", "a11"} {
+	for _, want := range []string{`echo \u{202e}}ko`, "hidden", "rm -rf /", "a11", `a\u{202e}b`, `x = \u{202e}1\u{200b}`, "This request can't be shown in full", `"odd"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the card has no %q:\n%s", want, text)
 		}

@@ -109,7 +109,7 @@ export class Permissions {
       body.set(text, true);
       card.append(make("div", { className: "plan-text", tabIndex: 0 }, body.element));
     }
-    for (const change of diffs) card.append(difference(change));
+    for (const change of diffs) card.append(difference(change, verbatim));
     const shown = ([key, value]) => (key === "plan" && text) || (["command", "cmd"].includes(key) && verbatim(commandOf({ command: value })) === command);
     const all = typeof input === "object" ? Object.entries(input) : [["input", input]];
     const rest = all.filter((entry) => !shown(entry));

@@ -111,17 +111,17 @@ function output(row) {
 
 const escapes = /\u001b(\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(\u0007|\u001b\\))/g;
 
-/** difference shows a change of a file. */
-export function difference(change) {
+/** difference shows a change of a file. shown returns what a line or a path looks like. */
+export function difference(change, shown = (text) => text) {
   const all = change.unified === undefined ? diff(change.before, change.after) : unified(change.unified);
   const [added, removed] = counts(all);
   const rows = all.slice(0, mostLines).map(({ sign, text, count, after, before }) => (sign === "…"
     ? make("tr", { className: "skip" }, make("td", {}, ""), make("td", { colSpan: 2 }, count ? `${count} unchanged ${count === 1 ? "line" : "lines"}` : "…"))
     : make("tr", { className: { "+": "added", "-": "removed" }[sign] ?? "" }, make("td", { className: "number" }, String((sign === "-" ? before : after) ?? "")),
-      make("td", { className: "sign", "aria-label": { "+": "added", "-": "removed" }[sign] ?? "" }, sign), make("td", {}, text || " "))));
+      make("td", { className: "sign", "aria-label": { "+": "added", "-": "removed" }[sign] ?? "" }, sign), make("td", {}, shown(text) || " "))));
   if (all.length > mostLines) rows.push(make("tr", { className: "skip" }, make("td", {}, ""), make("td", { colSpan: 2 }, `${all.length - mostLines} more lines`)));
   return make("figure", { className: "diff" },
-    make("figcaption", {}, make("span", { className: "place" }, change.path ?? ""), make("ins", {}, `+${added}`), " ", make("del", {}, `−${removed}`)),
+    make("figcaption", {}, make("span", { className: "place" }, shown(change.path ?? "")), make("ins", {}, `+${added}`), " ", make("del", {}, `−${removed}`)),
     make("div", { className: "wide", tabIndex: 0 }, make("table", {}, make("tbody", {}, ...rows))));
 }
 
