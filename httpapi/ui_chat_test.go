@@ -200,7 +200,8 @@ func TestPageCards(t *testing.T) {
 		const asks = (title, input) => ({ title, input, diffs: [], options: [{ name: "Allow", kind: "allow_once" }] });
 		const more = Object.fromEntries([...Array(12).keys()].map((i) => ["a" + i, i]));
 		const all = new Map([["1", asks("first", { command: "echo \u202e}ko", cmd: "hidden", opts: { deep: ["rm -rf /"] }, ...more })], ["2", asks("second", {})],
-			["3", { ...asks("third", {}), diffs: [{ path: "a\u202eb", before: "", after: "x = \u202e1\u200b\n" }] }], ["4", { ...asks("fourth", {}), diffs: [{ path: "odd", before: 5, after: "" }] }]]);
+			["3", { ...asks("third", {}), diffs: [{ path: "a\u202eb", before: "", after: "x = \u202e1\u200b\n" }] }], ["4", { ...asks("fourth", {}), diffs: [{ path: "odd", before: 5, after: "" }] }],
+			["5", { ...asks("fifth", {}), diffs: [{ path: "long", before: "a\n", after: "\n".repeat(8 << 20) }, { path: "patch", unified: "--- a\n+++ b\n@@ -1,1 +1,30000 @@\n-a\n" + "+b\n".repeat(30000) }] }]]);
 		cards.show(all, "Mock");
 		const text = box.innerText;
 		all.delete("2");
@@ -213,7 +214,7 @@ func TestPageCards(t *testing.T) {
 		return { text, held, free };
 	})()`)
 	text := got["text"].(string)
-	for _, want := range []string{`echo \u{202e}}ko`, "hidden", "rm -rf /", "a11", `a\u{202e}b`, `x = \u{202e}1\u{200b}`, "This request can't be shown in full", `"odd"`} {
+	for _, want := range []string{`echo \u{202e}}ko`, "hidden", "rm -rf /", "a11", `a\u{202e}b`, `x = \u{202e}1\u{200b}`, "This request can't be shown in full", `"odd"`, "long\n+8388608\n−1\nToo many lines to show", "patch\n+30000\n−1\nToo many lines to show"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the card has no %q:\n%s", want, text)
 		}

@@ -3,12 +3,10 @@
 const context = 3; // lines around a change
 const most = 4_000_000; // comparisons, above which the middle counts as replaced
 
-/**
- * diff returns the lines of both texts: { sign, text, before, after }. The sign is "+", "-"
- * or " "; before and after are the numbers of the line. Far from changes, a line with the
- * sign "…" has the count of the lines that it stands for.
- */
-export function diff(before, after) {
+// diff returns the lines of both texts: { sign, text, before, after }. The sign is "+", "-"
+// or " "; before and after are the numbers of the line. Far from changes, a line with the
+// sign "…" has the count of the lines that it stands for.
+function diff(before, after) {
   const [a, b] = [lines(before), lines(after)];
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head++;
@@ -45,14 +43,39 @@ function middle(a, b, add) {
   }
 }
 
-/** unified returns the lines of a unified diff, as diff does. */
-export function unified(text) {
+// unified returns the lines of a unified diff, as diff does.
+function unified(text) {
   return lines(text).filter((line) => !/^(---|\+\+\+) /.test(line))
     .map((line) => (line.startsWith("@@") ? { sign: "…", text: "" } : { sign: line[0] || " ", text: line.slice(1) }));
 }
 
-/** counts returns how many lines were added and removed. */
-export const counts = (all) => [all.filter(({ sign }) => sign === "+").length, all.filter(({ sign }) => sign === "-").length];
+const mostLines = 20_000;
+
+/**
+ * change returns the lines of a change of a file, and how many were added and removed. A change
+ * of very many lines has all null, and without a unified diff all its lines count as replaced.
+ */
+export function change({ before, after, unified: text }) {
+  if (text !== undefined && count(text) > mostLines) return { all: null, added: count(text, "+") - count(text, "+++ "), removed: count(text, "-") - count(text, "--- ") };
+  if (text === undefined && count(before) + count(after) > mostLines) return { all: null, added: count(after), removed: count(before) };
+  const all = text === undefined ? diff(before, after) : unified(text);
+  const [added, removed] = counts(all);
+  return { all, added, removed };
+}
+
+// count returns how many lines of a text begin with start. It makes no list of them.
+function count(text, start = "") {
+  let n = 0;
+  for (let at = 0; at < text.length;) {
+    if (text.startsWith(start, at)) n++;
+    const end = text.indexOf("\n", at);
+    if (end < 0) break;
+    at = end + 1;
+  }
+  return n;
+}
+
+const counts = (all) => [all.filter(({ sign }) => sign === "+").length, all.filter(({ sign }) => sign === "-").length];
 
 function numbered(all) {
   let [before, after] = [0, 0];

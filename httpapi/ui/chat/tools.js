@@ -2,7 +2,7 @@
 
 import { serverNow } from "../api.js";
 import { icon, make, setText } from "../dom.js";
-import { counts, diff, unified } from "./diff.js";
+import { change } from "./diff.js";
 import { computerAction } from "./transcript.js";
 import { argument, joined } from "./verbatim.js";
 import { duration } from "./words.js";
@@ -79,7 +79,7 @@ function fill(row, body, { show, seek }) {
   const action = computerAction(row);
   const parts = [];
   if (action && row.screen) parts.push(crop(row.screen, action, show));
-  for (const change of row.diffs) parts.push(difference(change));
+  for (const one of row.diffs) parts.push(difference(one));
   for (const picture of row.pictures) parts.push(thumbnail(picture, show));
   const command = row.what === "execute" && commandOf(row.input);
   if (command && !titleOf(row).includes(command)) parts.push(make("pre", { className: "command-line", tabIndex: 0 }, `$ ${command}`));
@@ -112,16 +112,16 @@ function output(row) {
 const escapes = /\u001b(\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(\u0007|\u001b\\))/g;
 
 /** difference shows a change of a file. shown returns what a line or a path looks like. */
-export function difference(change, shown = (text) => text) {
-  const all = change.unified === undefined ? diff(change.before, change.after) : unified(change.unified);
-  const [added, removed] = counts(all);
-  const rows = all.slice(0, mostLines).map(({ sign, text, count, after, before }) => (sign === "…"
+export function difference(file, shown = (text) => text) {
+  const { all, added, removed } = change(file);
+  const rows = (all ?? []).slice(0, mostLines).map(({ sign, text, count, after, before }) => (sign === "…"
     ? make("tr", { className: "skip" }, make("td", {}, ""), make("td", { colSpan: 2 }, count ? `${count} unchanged ${count === 1 ? "line" : "lines"}` : "…"))
     : make("tr", { className: { "+": "added", "-": "removed" }[sign] ?? "" }, make("td", { className: "number" }, String((sign === "-" ? before : after) ?? "")),
       make("td", { className: "sign", "aria-label": { "+": "added", "-": "removed" }[sign] ?? "" }, sign), make("td", {}, shown(text) || " "))));
-  if (all.length > mostLines) rows.push(make("tr", { className: "skip" }, make("td", {}, ""), make("td", { colSpan: 2 }, `${all.length - mostLines} more lines`)));
+  if (!all) rows.push(make("tr", { className: "skip" }, make("td", { colSpan: 3 }, "Too many lines to show")));
+  else if (all.length > mostLines) rows.push(make("tr", { className: "skip" }, make("td", {}, ""), make("td", { colSpan: 2 }, `${all.length - mostLines} more lines`)));
   return make("figure", { className: "diff" },
-    make("figcaption", {}, make("span", { className: "place" }, shown(change.path ?? "")), make("ins", {}, `+${added}`), " ", make("del", {}, `−${removed}`)),
+    make("figcaption", {}, make("span", { className: "place" }, shown(file.path ?? "")), make("ins", {}, `+${added}`), " ", make("del", {}, `−${removed}`)),
     make("div", { className: "wide", tabIndex: 0 }, make("table", {}, make("tbody", {}, ...rows))));
 }
 
