@@ -16,7 +16,7 @@ import (
 )
 
 // repeatingAgent is an agent that sends the lines of a prompt as updates, or as questions
-// for permission if they have options. Its turns end when they are cancelled.
+// for permission if they have a tool call. Its turns end when they are cancelled.
 func repeatingAgent(_ context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -41,7 +41,7 @@ func repeatingAgent(_ context.Context, in io.Reader, out io.Writer) error {
 			for line := range strings.Lines(m.Params.Prompt[0].Text) {
 				line = strings.TrimSpace(line)
 				text := fmt.Sprintf(`"method":"session/update","params":{"sessionId":"s","update":%s}`, line)
-				if strings.Contains(line, `"options"`) {
+				if strings.HasPrefix(line, `{"toolCall"`) {
 					n++
 					text = fmt.Sprintf(`"id":"q%d","method":"session/request_permission","params":{"sessionId":"s",%s`, n, line[1:])
 				}
@@ -83,7 +83,6 @@ func TestPageWrongShapes(t *testing.T) {
 		"usage":      {`{"sessionUpdate":"usage_update","size":1}`, ".entry.user", "usage_update"},
 		"plan":       {`{"sessionUpdate":"plan","entries":[null,{"content":{"toString":0}}]}`, ".entry.user", "plan"},
 		"plan steps": {`{"sessionUpdate":"plan","entries":5}`, ".entry.error", "This event can't be shown"},
-		"options":    {`{"sessionUpdate":"config_option_update","configOptions":[null,{"category":"mode","options":[null]}]}`, ".entry.user", "config_option"},
 		"title":      {`{"sessionUpdate":"session_info_update","title":{"toString":0}}`, ".entry.error", "This event can't be shown"},
 		"permission": {`{"toolCall":{"toolCallId":"c","title":"Ask it","content":[null],"rawInput":{"command":{"toString":0}}},` + option + `}`, ".permission", `"toString": 0`},
 		"plan to approve": {`{"toolCall":{"toolCallId":"c","title":"Ask it","kind":"switch_mode","rawInput":{"cwd":{"toString":0}}},` + option + `}`,
