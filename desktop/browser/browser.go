@@ -251,7 +251,9 @@ func (b *Browser) prepare(ctx context.Context) error {
 	if err := b.call(ctx, "", "Target.attachToBrowserTarget", nil, &broker); err != nil {
 		return err
 	}
+	b.mu.Lock()
 	b.broker = broker.SessionID
+	b.mu.Unlock()
 	if err := b.follow(ctx); err != nil {
 		return err
 	}
@@ -279,13 +281,13 @@ func (b *tabs) resize(ctx context.Context, pages desktop.Size) {
 	var v struct {
 		WindowID int `json:"windowId"`
 	}
+	var target string
 	b.mu.Lock()
-	all := b.all
-	b.mu.Unlock()
-	if len(all) == 0 {
-		return
+	if len(b.all) > 0 {
+		target = b.all[0].id
 	}
-	err := b.call(ctx, "", "Browser.getWindowForTarget", map[string]any{"targetId": all[0].id}, &v)
+	b.mu.Unlock()
+	err := b.call(ctx, "", "Browser.getWindowForTarget", map[string]any{"targetId": target}, &v)
 	if err == nil {
 		err = b.call(ctx, "", "Browser.setContentsSize", map[string]any{"windowId": v.WindowID, "width": pages.Width, "height": pages.Height}, nil)
 	}

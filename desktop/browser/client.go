@@ -82,8 +82,8 @@ type session struct {
 // ServeClient serves a client of the DevTools protocol until the client leaves, ctx ends or the
 // browser ends. target is the id of a page or another target, or empty for the browser.
 // ServeClient returns nil after the client's command Browser.close. Otherwise it returns the error
-// of the socket, ErrNoTarget if there is no such target, ErrTooManyClients, ErrEnded, the error of
-// ctx, or why it has disconnected the client.
+// of the socket, ErrNoTarget if there is no such target, ErrNoTab if the target is closed,
+// ErrTooManyClients, ErrEnded, the error of ctx, or why it has disconnected the client.
 //
 // Clients do not see each other's sessions and events. Browser.close ends the client's
 // connection, and not the browser. A client that does not read is disconnected. While another
@@ -164,8 +164,8 @@ func (c *client) end(err error) {
 	}
 	c.mu.Unlock()
 	c.notify()
-	if first && !errors.Is(err, errLeft) {
-		c.socket.Close()
+	if first && !errors.Is(err, errLeft) && !errors.Is(err, errClosed) {
+		c.socket.Close() // in these two cases after what is queued
 	}
 }
 

@@ -243,3 +243,35 @@ func TestPicturesUnderControl(t *testing.T) {
 		t.Errorf("a picture has given the page the widths %v", got)
 	}
 }
+
+// TestClientOfClosedTab: the connection of a client to a tab ends with the tab.
+func TestClientOfClosedTab(t *testing.T) {
+	t.Parallel()
+	b := start(t, browser.Config{Headless: true})
+	tab, err := b.NewTab(t.Context(), "about:blank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, b, tab.ID)
+	c.result("", "Runtime.enable", object())
+	if err := b.CloseTab(t.Context(), tab.ID); err != nil {
+		t.Fatal(err)
+	}
+	detached := false
+	for open := true; open; {
+		select {
+		case text := <-c.toClient:
+			detached = detached || strings.Contains(string(text), "Inspector.detached")
+		case <-c.closed:
+			open = false
+		}
+	}
+	if !detached {
+		t.Error("no event")
+	}
+	err = <-c.ended
+	c.ended <- nil // for the end of the test
+	if !errors.Is(err, browser.ErrNoTab) {
+		t.Error(err)
+	}
+}

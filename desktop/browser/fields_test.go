@@ -255,3 +255,18 @@ func TestClicksOnLabels(t *testing.T) {
 		t.Errorf("a button that is drawn anew: %v", err)
 	}
 }
+
+// TestFillOfEditor: an editable element gets a text whatever its line breaks are.
+func TestFillOfEditor(t *testing.T) {
+	t.Parallel()
+	b := start(t, browser.Config{Headless: true})
+	navigate(t, b, "data:text/html,<div contenteditable id=e>old</div>")
+	for _, text := range []string{"a", "a\nb", "\n", "a\r\nb", "\n\n", "a\n"} {
+		if err := b.Fill(t.Context(), browser.Fill{Element: css("#e"), Text: text}); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if got := evaluate[string](t, b, "e.innerText"); strings.Contains(got, "old") {
+			t.Errorf("%q: the editor has %q", text, got)
+		}
+	}
+}

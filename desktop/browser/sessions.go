@@ -126,6 +126,7 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 			}
 		}
 	case "Target.detachedFromTarget":
+		c.event(m, sessionID) // before the answers to what the session was still asked
 		if json.Unmarshal(m.params, &a) == nil {
 			b.mu.Lock()
 			delete(b.sessions, a.SessionID)
@@ -133,7 +134,24 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 			b.mu.Unlock()
 			b.conn.sessionEnded(a.SessionID)
 		}
+		return true
 	}
 	c.event(m, sessionID)
 	return true
+}
+
+// routeToBroker handles an event of the session from which clients get theirs: it ends a client whose
+// first session has ended, as Chromium does.
+func (b *clients) routeToBroker(m message) {
+	var a attachment
+	if plain(m.method) != "Target.detachedFromTarget" || json.Unmarshal(m.params, &a) != nil {
+		return
+	}
+	b.mu.Lock()
+	s := b.sessions[a.SessionID]
+	ends := s != nil && s.client.root == a.SessionID
+	b.mu.Unlock()
+	if ends {
+		s.client.end(errClosed)
+	}
 }

@@ -112,6 +112,11 @@ func (b *clients) route(m message) {
 		return
 	}
 	b.mu.Lock()
+	if session != "" && session == b.broker {
+		b.mu.Unlock()
+		b.routeToBroker(m)
+		return
+	}
 	b.handle(m, session)
 	ended := b.ended
 	b.ended = nil

@@ -208,6 +208,11 @@ func TestSilentBrowser(t *testing.T) {
 	if len(c.pending) != 5 || left.pending != 0 {
 		t.Errorf("%d commands, %d of the client", len(c.pending), left.pending)
 	}
+	for i, text := range left.queue { // clients expect no answers of a session after its end
+		if want := []string{"attachedToTarget", "detachedFromTarget", "error"}[i%3]; !strings.Contains(string(text), want) {
+			t.Fatalf("message %d is %s, want %s", i, text, want)
+		}
+	}
 	b.serving.Add(1)
 	b.removeClient(left)
 	if b.own("late", &session{client: left}); len(b.sessions) > 0 {
