@@ -260,9 +260,9 @@ export class Transcript {
       }
       case "usage": this.usage = value; break;
       case "available commands": this.commands = value.availableCommands?.filter(Boolean) ?? []; break;
-      case "current mode": this.mode = String(value.currentModeId ?? this.mode); break;
+      case "current mode": if (value.currentModeId != null) this.mode = String(value.currentModeId); break;
       case "config option": this.options = value.configOptions?.filter(Boolean) ?? this.options; break;
-      case "session info": this.title = String(value.title ?? this.title); break;
+      case "session info": if (value.title != null) this.title = String(value.title); break;
     }
   }
 
