@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -20,9 +21,16 @@ type eventMasks struct {
 // selectRoot is selectEvents for the root window.
 func (c *Conn) selectRoot(mask uint32) error { return c.selectEvents(c.root, mask) }
 
-// selectEvents asks for events of a window until unselectEvents with the same
-// mask, or forgetEvents.
+// errOwnWindow is returned for windows of this connection, whose events are selected when
+// they are made. Other programs can name them, as in a list of windows.
+var errOwnWindow = errors.New("the window belongs to this connection")
+
+// selectEvents asks for events of another client's window until unselectEvents with the
+// same mask, or forgetEvents.
 func (c *Conn) selectEvents(win xproto.Window, mask uint32) error {
+	if c.wire.owns(uint32(win)) {
+		return fmt.Errorf("select events of window %d: %w", win, errOwnWindow)
+	}
 	c.masks.mu.Lock()
 	if c.masks.wanted == nil {
 		c.masks.wanted = make(map[xproto.Window][]uint32)

@@ -79,11 +79,16 @@ func (p *peer) property(name string) *xproto.GetPropertyReply {
 
 func (p *peer) put(name, typ string, words ...uint32) {
 	p.tb.Helper()
+	p.putOn(p.win, name, typ, words...)
+}
+
+func (p *peer) putOn(win xproto.Window, name, typ string, words ...uint32) {
+	p.tb.Helper()
 	var b []byte
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint32(b, w)
 	}
-	p.check(xproto.ChangePropertyChecked(p.x, xproto.PropModeReplace, p.win, p.atom(name), p.atom(typ), 32, uint32(len(words)), b))
+	p.check(xproto.ChangePropertyChecked(p.x, xproto.PropModeReplace, win, p.atom(name), p.atom(typ), 32, uint32(len(words)), b))
 }
 
 // until polls for a condition that has no event.
@@ -176,6 +181,57 @@ func TestSelectionBadReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantBytes(t, got, text)
+}
+
+// TestSelectionOwnWindow has a program name the clipboard's window as a window of the desktop
+// and as a reader. The clipboard keeps the events of its window.
+func TestSelectionOwnWindow(t *testing.T) {
+	t.Parallel()
+	text := x11.Content{Type: x11.TypeText, Data: longText(1_000_000)}
+	for name, attack := range map[string]func(t *testing.T, s *testx11.Server, p *peer, own xproto.Window){
+		"listed": func(t *testing.T, s *testx11.Server, p *peer, own xproto.Window) {
+			_, root := p.conn.Raw()
+			other := newPeer(t, s)
+			list := func(watched *peer, windows ...uint32) {
+				t.Helper()
+				p.putOn(root, "_NET_CLIENT_LIST", "WINDOW", windows...)
+				until(t, "watch of a listed window", func() bool {
+					r, err := xproto.GetWindowAttributes(watched.x, watched.win).Reply()
+					return err == nil && r.AllEventMasks != 0
+				})
+			}
+			list(p, uint32(own), uint32(p.win))
+			list(other, uint32(other.win))
+		},
+		"reader": func(t *testing.T, _ *testx11.Server, p *peer, own xproto.Window) {
+			p.check(xproto.ConvertSelectionChecked(p.x, own, p.atom("CLIPBOARD"), p.atom("UTF8_STRING"), p.atom("P"), xproto.TimeCurrentTime))
+			p.ask("TARGETS")
+			p.property("P")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testx11.Start(t, 320, 200)
+			c, p := s.Dial(t), newPeer(t, s)
+			if _, err := c.NewWindows(); err != nil {
+				t.Fatal(err)
+			}
+			cb, err := c.NewClipboard()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cb.Close()
+			cb.SetStall(50 * time.Millisecond)
+			if err := cb.Set(soon(t), x11.SelectionClipboard, text); err != nil {
+				t.Fatal(err)
+			}
+			attack(t, s, p, cb.Owner())
+			until(t, "end of the transfer", func() bool { sends, _, _ := cb.Transfers(); return sends == 0 })
+			if err := cb.Set(soon(t), x11.SelectionClipboard, text); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestSelectionMultiple(t *testing.T) {

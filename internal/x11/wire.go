@@ -118,8 +118,7 @@ var errDestroyed = errors.New("another client has destroyed a resource of this c
 // destroyed reports whether a message is an error for a resource of this client that does not
 // exist. The errors of extensions begin with 128.
 func (w *wire) destroyed(head []byte) bool {
-	own := w.own.Load()
-	if head[0] != kindError || own == nil || binary.LittleEndian.Uint32(head[4:])&^own.ResourceIdMask != own.ResourceIdBase {
+	if head[0] != kindError || !w.owns(binary.LittleEndian.Uint32(head[4:])) {
 		return false
 	}
 	switch code := head[1]; code {
@@ -128,6 +127,12 @@ func (w *wire) destroyed(head []byte) bool {
 	default:
 		return code >= 128
 	}
+}
+
+// owns reports whether a resource, such as a window, belongs to this client.
+func (w *wire) owns(id uint32) bool {
+	own := w.own.Load()
+	return own != nil && id&^own.ResourceIdMask == own.ResourceIdBase
 }
 
 // expect makes Read accept replies of n bytes.
