@@ -1,6 +1,7 @@
 package x11_test
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -81,5 +82,44 @@ func TestSelectionHostileOwners(t *testing.T) {
 				t.Errorf("%d bytes were taken", sent)
 			}
 		})
+	}
+}
+
+// TestSelectionReplacedContents has programs begin to read each of many large contents, which
+// are replaced. The transfers of the contents that were replaced last continue.
+func TestSelectionReplacedContents(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 320, 200)
+	cb := openClipboard(t, s)
+	const contents, kept = 5, 3 // the present content, and two of 64 MiB together
+	var readers []*peer         // two of each content
+	for range contents {
+		text := x11.Content{Type: x11.TypeText, Data: bytes.Repeat([]byte("x"), x11.MaxContent)}
+		if err := cb.Set(soon(t), x11.SelectionClipboard, text); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			p := newPeer(t, s)
+			p.ask("UTF8_STRING")
+			p.property("P")
+			readers = append(readers, p)
+		}
+	}
+	if sends, _, _ := cb.Transfers(); sends != 2*kept {
+		t.Errorf("%d transfers, want %d", sends, 2*kept)
+	}
+	for i, p := range readers {
+		r, err := xproto.GetWindowAttributes(p.x, p.win).Reply()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if continues := r.AllEventMasks != 0; continues != (i >= 2*(contents-kept)) {
+			t.Errorf("transfer %d of %d continues: %t", i, len(readers), continues)
+		}
+	}
+	p := readers[2*(contents-kept)]
+	p.check(xproto.DeletePropertyChecked(p.x, p.win, p.atom("P")))
+	if r := p.property("P"); r.Type != p.atom("UTF8_STRING") || len(r.Value) < 200_000 {
+		t.Errorf("a replaced content continues with type %d and %d bytes", r.Type, len(r.Value))
 	}
 }

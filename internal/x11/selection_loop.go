@@ -183,6 +183,7 @@ func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries
 		default:
 			h.time = now
 			cb.owned[sel] = h
+			cb.endOldSends()
 			result <- nil
 		}
 	})
@@ -193,6 +194,7 @@ func (cb *Clipboard) own(sel xproto.Atom, h *holding, result chan<- error, tries
 func (cb *Clipboard) lose(sel xproto.Atom) {
 	if r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply(); err == nil && r.Owner != cb.win {
 		delete(cb.owned, sel)
+		cb.endOldSends()
 	}
 }
 

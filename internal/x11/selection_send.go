@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 const (
 	// maxSends bounds the concurrent transfers in pieces.
 	maxSends = 256
+	// maxReplaced bounds the bytes of replaced contents that are still sent in pieces.
+	maxReplaced = 64 << 20
 	// maxPairs bounds the pairs of a MULTIPLE request.
 	maxPairs = 64
 	// watchRequestor selects events of a program that reads in pieces.
@@ -40,13 +43,14 @@ type transfer struct {
 	prop xproto.Atom
 }
 
-// sending is the rest of a transfer, which continues after the selection is lost (ICCCM
-// 2.7.2).
+// sending is a transfer, which continues after the selection is lost (ICCCM 2.7.2).
 type sending struct {
-	typ  xproto.Atom
-	rest []byte
-	last time.Time
-	gone bool // the window was destroyed
+	typ   xproto.Atom
+	data  []byte
+	sent  int // bytes of data
+	began time.Time
+	last  time.Time
+	gone  bool // the window was destroyed
 }
 
 func (cb *Clipboard) newHolding(c Content) (*holding, error) {
@@ -189,7 +193,8 @@ func (cb *Clipboard) beginSend(to transfer, v value) bool {
 		return false
 	}
 	cb.waiting.Add(1)
-	cb.sends[to] = &sending{typ: v.typ, rest: v.data, last: time.Now()}
+	now := time.Now()
+	cb.sends[to] = &sending{typ: v.typ, data: v.data, began: now, last: now}
 	cb.arm()
 	size := binary.LittleEndian.AppendUint32(nil, uint32(len(v.data)))
 	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, cb.atoms.incr, 32, 1, size)
@@ -198,8 +203,8 @@ func (cb *Clipboard) beginSend(to transfer, v value) bool {
 
 // sendNext writes the next piece. A piece of no bytes ends the transfer.
 func (cb *Clipboard) sendNext(to transfer, s *sending) {
-	piece := s.rest[:min(len(s.rest), cb.chunk)]
-	s.rest = s.rest[len(piece):]
+	piece := s.data[s.sent:min(len(s.data), s.sent+cb.chunk)]
+	s.sent += len(piece)
 	s.last = time.Now()
 	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, to.win, to.prop, s.typ, 8, uint32(len(piece)), piece)
 	if len(piece) == 0 {
@@ -215,6 +220,35 @@ func (cb *Clipboard) endSend(to transfer, s *sending) {
 		return
 	}
 	cb.c.unselectEvents(to.win, watchRequestor)
+}
+
+// endOldSends ends the oldest transfers of replaced contents if these contents have more
+// than maxReplaced bytes.
+func (cb *Clipboard) endOldSends() {
+	keeps := make(map[*byte]bool) // by the first byte of a content
+	for _, h := range cb.owned {
+		for _, v := range h.values {
+			if len(v.data) > 0 {
+				keeps[&v.data[0]] = true
+			}
+		}
+	}
+	newestFirst := slices.SortedFunc(maps.Keys(cb.sends), func(a, b transfer) int {
+		return cb.sends[b].began.Compare(cb.sends[a].began)
+	})
+	size := 0
+	for _, key := range newestFirst {
+		s := cb.sends[key]
+		content := &s.data[0]
+		if _, known := keeps[content]; !known {
+			size += len(s.data)
+			keeps[content] = size <= maxReplaced
+		}
+		if !keeps[content] {
+			cb.c.log.Debug("a program reads a replaced selection too slowly", "window", uint32(key.win))
+			cb.endSend(key, s)
+		}
+	}
 }
 
 // isLatin1 reports whether UTF-8 text is ASCII, and whether it can be Latin-1, the
