@@ -113,6 +113,7 @@ func TestLimits(t *testing.T) {
 		{"desktop/secrets/secrets.go", "MaxSecrets = 256", "At most 256 secrets exist"},
 		{"desktop/secrets/secrets.go", "MaxValue = 64 << 10", "of 1 to 65,536 bytes each"},
 		{"desktop/clipboard.go", "maxViewed = 1 << 20", "The server stops reading after 1 MiB"},
+		{"internal/supervise/group.go", "keepOpen = 128", "This holds for the last 128 outputs"},
 		{"internal/x11/selection_send.go", "maxReplaced = 64 << 20", "have at most 64 MiB together. Beyond that the oldest transfers end."},
 		{"internal/x11/window_read.go", "maxWindows = 512", "A list of windows has the first 512 windows"},
 		{"desktop/accessibility/query.go", "mostPattern = 1000", "A regular expression for elements or windows has at most 1000 bytes"},

@@ -20,7 +20,8 @@ var ErrClosed = errors.New("group of processes is closed")
 
 const (
 	defaultGrace = 2 * time.Second
-	keepExited   = 64 // how many records of exited children a group keeps
+	keepExited   = 64  // how many records of exited children a group keeps
+	keepOpen     = 128 // how many pipes of exited children a group reads
 )
 
 // GroupConfig configures a [Group].
@@ -69,7 +70,7 @@ type Group struct {
 	closed   bool
 	starting sync.WaitGroup // added to only while not closed
 	kids     []*Child       // in the order of their starts: all that run, and the last ended ones
-	pumps    map[*pump]struct{}
+	pumps    []*pump        // in the order of their starts
 }
 
 // NewGroup returns an empty group, which must be closed. It fails only if the clock since
@@ -79,7 +80,7 @@ func NewGroup(cfg GroupConfig) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new group: %w", err)
 	}
-	g := &Group{cfg: cfg.withDefaults(), token: newToken(), since: since, pumps: make(map[*pump]struct{})}
+	g := &Group{cfg: cfg.withDefaults(), token: newToken(), since: since}
 	if outer := os.Getenv(GroupVariable); outer != "" {
 		g.lineage = outer + ","
 	}
@@ -191,12 +192,11 @@ func (g *Group) keep(c *Child) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.kids = append(g.kids, c)
-	for _, p := range c.pumps {
-		g.pumps[p] = struct{}{}
-	}
+	g.pumps = append(g.pumps, c.pumps...)
 }
 
-// prune forgets the oldest children that have ended if there are too many.
+// prune forgets the oldest children that have ended if there are too many, and closes the
+// oldest of their pipes that other processes keep open.
 func (g *Group) prune() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -213,6 +213,15 @@ func (g *Group) prune() {
 		}
 		return false
 	})
+	open := 0
+	for _, p := range slices.Backward(g.pumps) {
+		if !p.isDrained() {
+			continue
+		}
+		if open++; open > keepOpen {
+			_ = p.r.Close()
+		}
+	}
 }
 
 // drop forgets a child that has ended.
@@ -243,7 +252,9 @@ func (g *Group) find(id string) *Child {
 func (g *Group) forget(p *pump) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.pumps, p)
+	if i := slices.Index(g.pumps, p); i >= 0 {
+		g.pumps = slices.Delete(g.pumps, i, i+1)
+	}
 }
 
 // Close ends all children and the processes that they started, inside and outside of
@@ -298,10 +309,7 @@ func (g *Group) close() error {
 // the descriptor in a message, or could not be found.
 func (g *Group) closePumps() {
 	g.mu.Lock()
-	pumps := make([]*pump, 0, len(g.pumps))
-	for p := range g.pumps {
-		pumps = append(pumps, p)
-	}
+	pumps := slices.Clone(g.pumps)
 	g.mu.Unlock()
 	t := time.NewTimer(drainWait)
 	defer t.Stop()

@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		exitWith(playVeil())
 	case "headless":
 		exitWith(playHeadless())
+	case "collector":
+		exitWith(playCollector())
 	}
 }
 
@@ -66,6 +68,18 @@ func playOwner() error {
 		return err
 	}
 	select {}
+}
+
+// playCollector opens the standard output of the processes that it is told, and keeps it.
+func playCollector() error {
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if _, err := unix.Open("/proc/"+in.Text()+"/fd/1", unix.O_WRONLY, 0); err != nil {
+			return err
+		}
+		fmt.Println("kept")
+	}
+	return nil
 }
 
 // playIgnorer was started with SIGHUP and SIGINT ignored. Its children must not ignore them.

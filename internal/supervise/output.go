@@ -78,8 +78,9 @@ func (s *sink) text() string {
 // pump carries output from one pipe to the sink and a writer.
 //
 // It runs as long as a process holds the other end: SIGPIPE would kill processes that
-// the child started if the pipe were closed when the child ends. drained says that the
-// child's own output was forwarded.
+// the child started if the pipe were closed when the child ends. A group closes the oldest
+// pipes if ended children have more than keepOpen. drained says that the child's own output
+// was forwarded.
 type pump struct {
 	r       *os.File
 	tty     bool      // r is a terminal's master

@@ -1,10 +1,12 @@
 package supervise
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +159,64 @@ func TestPipeHolder(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	wantAlive(t, pid)
+}
+
+// A process opens the output of many children and keeps it. The group reads the pipes of the
+// last children.
+func TestPipeCollector(t *testing.T) {
+	t.Parallel()
+	collector := role(t, "collector")
+	orders, err := collector.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := collector.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := collector.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = orders.Close()
+		if err := collector.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	lines := bufio.NewScanner(answers)
+	await := func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("the collector prints %q, want %q", lines.Text(), want)
+		}
+	}
+	await("ready")
+	g := newTestGroup(t, GroupConfig{})
+	const closed = 5
+	var pumps []*pump
+	for range keepOpen + closed {
+		in, end, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := start(t, g, Spec{Path: "cat", Stdin: in})
+		_ = in.Close()
+		pumps = append(pumps, c.pumps...)
+		fmt.Fprintln(orders, c.PID())
+		await("kept")
+		_ = end.Close()
+		wait(t, c)
+	}
+	if err := poll(10*time.Second, func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !slices.Equal(g.pumps, pumps[closed:]) {
+			return fmt.Errorf("%d of %d pipes are open, want the last %d", len(g.pumps), len(pumps), keepOpen)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTailIsText(t *testing.T) {
