@@ -41,3 +41,14 @@ func TestCursorImage(t *testing.T) {
 		}
 	}
 }
+
+// TestCursorWithoutArea checks that an image without a pixel, as of a glyph that a program's font has,
+// is an error.
+func TestCursorWithoutArea(t *testing.T) {
+	t.Parallel()
+	for _, size := range []image.Point{{200, 0}, {0, 200}, {0, 0}} {
+		if _, err := newCursorImage(desktop.CursorImage{Width: size.X, Height: size.Y}); err == nil {
+			t.Errorf("%v: no error", size)
+		}
+	}
+}

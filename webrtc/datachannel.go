@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"image"
 	"image/png"
 	"time"
@@ -80,6 +81,9 @@ const cursorMost = 127
 
 // newCursorImage makes the message of a pointer's image. It scales an image beyond cursorMost.
 func newCursorImage(c desktop.CursorImage) (*cursorImage, error) {
+	if c.Width <= 0 || c.Height <= 0 { // programs choose the size
+		return nil, fmt.Errorf("the pointer's image has %d x %d pixels", c.Width, c.Height)
+	}
 	rgba := &image.RGBA{Pix: make([]byte, len(c.Pix)), Stride: 4 * c.Width, Rect: image.Rect(0, 0, c.Width, c.Height)}
 	for i := 0; i+3 < len(c.Pix); i += 4 { // both are premultiplied
 		rgba.Pix[i], rgba.Pix[i+1], rgba.Pix[i+2], rgba.Pix[i+3] = c.Pix[i+2], c.Pix[i+1], c.Pix[i], c.Pix[i+3]
