@@ -26,6 +26,7 @@ const (
 	maxQueues    = 128 << 20 // bytes that wait for all clients of a browser
 	maxSessions  = 1000      // of one client
 	attachLimit  = 10 * time.Second
+	lastLimit    = 5 * time.Second
 )
 
 // Errors of clients.
@@ -64,7 +65,8 @@ type client struct {
 	queue   [][]byte
 	queued  int // bytes
 	wake    chan struct{}
-	err     error // why it ends
+	err     error       // why it ends
+	last    *time.Timer // closes the socket while sendAll sends what is queued
 }
 
 // session is a session of a client.
@@ -155,17 +157,22 @@ func (c *client) attach(ctx context.Context, target string) error {
 	}
 }
 
-// end ends the client. The first reason counts.
+// end ends the client. The first reason counts. A client that has closed the browser, or whose target
+// is closed, gets what is queued within lastLimit.
 func (c *client) end(err error) {
 	c.mu.Lock()
 	first := c.err == nil
 	if first {
 		c.err = err
 	}
+	if first && (errors.Is(err, errLeft) || errors.Is(err, errClosed)) {
+		c.last = time.AfterFunc(lastLimit, c.socket.Close)
+		first = false
+	}
 	c.mu.Unlock()
 	c.notify()
-	if first && !errors.Is(err, errLeft) && !errors.Is(err, errClosed) {
-		c.socket.Close() // in these two cases after what is queued
+	if first {
+		c.socket.Close()
 	}
 }
 
@@ -246,7 +253,9 @@ func (c *client) sendAll() {
 			c.mu.Unlock()
 		}
 		if err != nil {
-			c.socket.Close()
+			if c.last == nil || c.last.Stop() {
+				c.socket.Close()
+			}
 			return
 		}
 		if len(queue) == 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // stuck is a client that accepts no message.
@@ -47,6 +48,23 @@ func TestQueues(t *testing.T) {
 	}
 	if err := reader.reason(); err != nil {
 		t.Errorf("the client that reads was ended: %v", err)
+	}
+}
+
+// TestLastMessages checks that a client which has closed the browser and does not read is ended.
+func TestLastMessages(t *testing.T) {
+	t.Parallel()
+	b := newBrowser()
+	c := &client{b: &b.clients, socket: &stuck{make(chan struct{})}, wake: make(chan struct{}, 1)}
+	c.put([]byte("last"))
+	c.end(errLeft)
+	c.end(ErrEnded)
+	sent := make(chan struct{})
+	go func() { c.sendAll(); close(sent) }()
+	select {
+	case <-sent:
+	case <-time.After(4 * lastLimit):
+		t.Fatal("the client is not ended")
 	}
 }
 
