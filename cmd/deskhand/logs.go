@@ -13,8 +13,8 @@ import (
 var loggingPackages = []string{
 	"agents", "agents/computer", "agents/eventlog", "agents/mockagent", "agents/registry", "cmd/deskhand", "desktop", "desktop/browser", "desktop/fleet",
 	"filesystem", "httpapi/internal/acp", "httpapi/internal/agenthost", "httpapi/internal/browser", "httpapi/internal/desktops", "httpapi/internal/grants",
-	"httpapi/internal/opencode", "httpapi/internal/rest", "httpapi/internal/sessions", "internal/otlp", "internal/supervise", "internal/x11", "internal/x11/quiesce", "process",
-	"recording", "recording/timeline", "webrtc", "webrtc/internal/network",
+	"httpapi/internal/opencode", "httpapi/internal/rest", "httpapi/internal/sessions", "internal/otlp", "internal/panics", "internal/supervise", "internal/x11", "internal/x11/quiesce",
+	"process", "recording", "recording/timeline", "webrtc", "webrtc/internal/network",
 }
 
 // levels are the levels of --log-level: one for the packages in a folder, and one for all
