@@ -24,7 +24,8 @@ var (
 	ErrTooMany = errors.New("too many recordings are active; stop one of them first")
 	// ErrTooManyClips is returned by Clip while too many clips are not closed.
 	ErrTooManyClips = errors.New("too many clips are being read; close one of them first")
-	// ErrNoSpace is returned by Start if at most StoreConfig.MinFree is free on the disk.
+	// ErrNoSpace is returned by Start, and by Mark for a recording that has ended, if at most
+	// StoreConfig.MinFree is free on the disk.
 	ErrNoSpace = errors.New("not enough free disk space for a recording")
 	// ErrLocked is returned by Open if another store, of this program or of another one,
 	// uses the directory. Start returns it if the directory was removed and another store

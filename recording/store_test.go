@@ -384,6 +384,22 @@ func TestSwapRefuses(t *testing.T) {
 	}
 }
 
+// TestMarkOnFullDisk marks a recording that has ended while only MinFree is free.
+func TestMarkOnFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	id, folder := leaveRecording(t, dir, 1, Info{Status: StatusFailed}, []byte("x"))
+	s := openStore(t, StoreConfig{Dir: dir})
+	s.free = func(string) (int64, error) { return s.cfg.MinFree, nil }
+	at := timeline.Milliseconds(0)
+	if _, err := s.Mark(id, timeline.Marker{Title: "m", At: &at}); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("Mark = %v, want ErrNoSpace", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, timelineFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the timeline: %v", err)
+	}
+}
+
 // TestCutOff checks that only data after the last whole fragment is removed.
 func TestCutOff(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (s *Store) Entries(id string, after uint64) iter.Seq2[timeline.Entry, error
 
 // Mark sets a marker in a recording and returns its entry. If the recording has ended, the
 // marker must have a position, and Mark waits for the disk. The error is ErrNotFound, ErrClosed,
-// timeline.ErrFull, an *InvalidError, or an error of the file system.
+// ErrNoSpace, timeline.ErrFull, an *InvalidError, or an error of the file system.
 func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 	if _, err := s.openEntry(id); err != nil {
 		return timeline.Entry{}, err
@@ -69,6 +69,9 @@ func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 	}
 	path, info, err := s.timeline(id)
 	if err != nil {
+		return timeline.Entry{}, err
+	}
+	if err := s.checkRoom(); err != nil {
 		return timeline.Entry{}, err
 	}
 	s.marking.Lock()

@@ -225,9 +225,13 @@ func appendTo(f *os.File, e Entry) (Entry, error) {
 		return Entry{}, ErrFull
 	}
 	whole := bytes.LastIndexByte(text, '\n') + 1
+	markers := newShares(maxFile).markers
 	for line := range bytes.Lines(text[:whole]) {
 		if old, ok := parse(line); ok {
 			e.Seq = max(e.Seq, old.Seq)
+			if old.Type == TypeMarker {
+				markers.used += int64(len(line))
+			}
 		}
 	}
 	e.Seq++
@@ -235,13 +239,14 @@ func appendTo(f *os.File, e Entry) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	if whole+len(line) >= maxFile {
+	line = append(line, '\n')
+	if whole+len(line) > maxFile || markers.used+int64(len(line)) > markers.limit {
 		return Entry{}, ErrFull
 	}
 	if err := f.Truncate(int64(whole)); err != nil {
 		return Entry{}, err
 	}
-	if _, err := f.WriteAt(append(line, '\n'), int64(whole)); err != nil {
+	if _, err := f.WriteAt(line, int64(whole)); err != nil {
 		return Entry{}, errors.Join(err, f.Truncate(int64(whole)))
 	}
 	return e, nil

@@ -122,6 +122,31 @@ func TestAddMarker(t *testing.T) {
 	}
 }
 
+// TestAddMarkerIsBounded adds markers until they have used up their share of a file.
+func TestAddMarkerIsBounded(t *testing.T) {
+	t.Parallel()
+	path := timelineFile(t, 1)
+	at, text := Milliseconds(0), strings.Repeat("<", maxText)
+	line, err := json.Marshal(Entry{Seq: 1, Type: TypeMarker, Marker: &Marker{Title: "m", Text: text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line = append(line, '\n')
+	share := int(newShares(maxFile).markers.limit)
+	if err := os.WriteFile(path, bytes.Repeat(line, share/len(line)-1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	added := 0
+	for err == nil && added < 5 {
+		if _, err = AddMarker(path, Marker{Title: "m", Text: text, At: &at}, time.Now(), time.Minute); err == nil {
+			added++
+		}
+	}
+	if info, statErr := os.Stat(path); !errors.Is(err, ErrFull) || added == 0 || statErr != nil || info.Size() > int64(share) {
+		t.Errorf("after %d markers: %v, %v, %+v, want ErrFull and at most %d bytes", added, err, statErr, info, share)
+	}
+}
+
 // TestAddMarkerToAFullFile adds a marker to a file that has no room, after entries and after
 // data without any entry.
 func TestAddMarkerToAFullFile(t *testing.T) {

@@ -79,7 +79,7 @@ func (a recordings) registerTimeline(r rest.Route) {
 	r = r.WithErrors(http.StatusConflict)
 	r.Status = http.StatusCreated
 	addNote(a, r.Post("markRecording", "/recordings/{id}/markers", "Add a marker to a recording").
-		WithAbout("A marker starts a chapter. Ended recordings accept markers too."),
+		WithAbout("A marker starts a chapter. Ended recordings accept markers too.").WithErrors(http.StatusInsufficientStorage),
 		func(b *markerBody, of recording.Info) time.Time {
 			if b.At == nil {
 				return time.Time{}
