@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"errors"
 	"image"
 	"os"
@@ -203,6 +204,37 @@ func TestRetention(t *testing.T) {
 	}
 	s := openStore(t, StoreConfig{Dir: leave(time.Hour-time.Second, 0), Retention: Retention{MaxAge: time.Hour}})
 	until(t, "the oldest recording is deleted", func() bool { return string(ids(s)) == "2" })
+}
+
+// TestRetentionCountsFolders bounds the bytes of recordings with tiny videos, and with
+// timelines and pictures.
+func TestRetentionCountsFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var ids []string
+	for n := range byte(3) {
+		id, folder := leaveRecording(t, dir, n+1, Info{Status: StatusFailed, Ended: time.Now()}, []byte("x"))
+		ids = append(ids, id)
+		if err := os.Mkdir(filepath.Join(folder, thumbsDir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{timelineFile, posterFile, filepath.Join(thumbsDir, "000000.jpg")} {
+			if err := os.WriteFile(filepath.Join(folder, name), bytes.Repeat([]byte("\n"), 1000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := openStore(t, StoreConfig{Dir: dir, Retention: Retention{MaxBytes: 2 * 3001}})
+	if all := s.List(); len(all) != 2 || all[0].ID != ids[1] || all[0].Bytes != 1 {
+		t.Fatalf("after Open: %+v, want the newest two with a byte each", all)
+	}
+	at := timeline.Milliseconds(0)
+	if _, err := s.Mark(ids[2], timeline.Marker{Title: "m", At: &at}); err != nil {
+		t.Fatal(err)
+	}
+	if all := s.List(); len(all) != 1 || all[0].ID != ids[2] {
+		t.Errorf("after a marker: %+v, want the newest", all)
+	}
 }
 
 // TestRepairedAreRetained opens more recordings of a crash than Retention keeps.

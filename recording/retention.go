@@ -1,7 +1,10 @@
 package recording
 
 import (
+	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,7 +26,11 @@ func (s *Store) retain() {
 		info := e.snapshot()
 		kept := kept[info.Guest]
 		kept.count++
-		kept.bytes += info.Bytes
+		var size int64
+		if r.MaxBytes > 0 {
+			size = info.Bytes + e.otherBytes()
+		}
+		kept.bytes += size
 		if info.Active() || info.Status == StatusRecovering {
 			continue
 		}
@@ -34,7 +41,7 @@ func (s *Store) retain() {
 				s.log.Debug("delete an old recording", "id", info.ID, "error", err)
 			}
 			kept.count--
-			kept.bytes -= info.Bytes
+			kept.bytes -= size
 			continue
 		}
 		if left := r.MaxAge - age; r.MaxAge > 0 && (next == 0 || left < next) {
@@ -50,4 +57,28 @@ func (s *Store) retain() {
 	if next > 0 && !s.closed {
 		s.expiry = time.AfterFunc(next, func() { s.spawn(s.retain) })
 	}
+}
+
+// otherBytes returns the bytes of a recording's timeline and pictures. It keeps the number for
+// a recording that has ended.
+func (e *entry) otherBytes() (total int64) {
+	e.mu.Lock()
+	known, active := e.otherSize, e.info.Active()
+	e.mu.Unlock()
+	if known > 0 {
+		return known
+	}
+	_ = filepath.WalkDir(e.dir, func(_ string, f fs.DirEntry, err error) error {
+		if err != nil || f.IsDir() || f.Name() == videoFile || f.Name() == manifestFile || strings.HasSuffix(f.Name(), partSuffix) {
+			return nil //nolint:nilerr // a file that is gone has no bytes
+		}
+		if info, err := f.Info(); err == nil {
+			total += info.Size()
+		}
+		return nil
+	})
+	if !active {
+		e.update(func() { e.otherSize = total })
+	}
+	return total
 }

@@ -241,7 +241,7 @@ func registerRecordings(flags *pflag.FlagSet, cfg *httpapi.Config) {
 	flags.StringVar(&cfg.RecordingsDir, "recordings-dir", "", "`directory` for recordings (default: beside the desktops' files)")
 	flags.IntVar(&cfg.Retention.MaxCount, "recordings-max-count", 0, "maximum `number` of recordings of a desktop, of which the newest are kept; 0 keeps all")
 	flags.DurationVar(&cfg.Retention.MaxAge, "recordings-max-age", 0, "delete recordings older than a `time` such as 720h; 0 keeps all")
-	flags.Int64Var(&cfg.Retention.MaxBytes, "recordings-max-bytes", 0, "maximum `bytes` of the recordings of a desktop, of which the newest are kept; 0 keeps all")
+	flags.Int64Var(&cfg.Retention.MaxBytes, "recordings-max-bytes", 0, "maximum `bytes` of the recordings of a desktop with their timelines and pictures, of which the newest are kept; 0 keeps all")
 }
 
 // fileRoots parses the values of --fs-root. A name has no slash, so a
