@@ -102,13 +102,25 @@ func (s *Store) probe(ctx context.Context, path string) error {
 // repairLater repairs a recording, or moves its index to the start, in the background and
 // one recording at a time.
 func (s *Store) repairLater(e *entry) {
-	s.spawn(func() {
-		s.repairing.Lock()
-		defer s.repairing.Unlock()
-		if s.ctx.Err() == nil {
-			s.improve(e)
-		}
-	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repairs = append(s.repairs, e)
+	if len(s.repairs) == 1 && !s.closed {
+		s.work.Go(s.repairAll)
+	}
+}
+
+// repairAll repairs recordings until none is left in repairs, or until Close.
+func (s *Store) repairAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.repairs) > 0 && s.ctx.Err() == nil {
+		e := s.repairs[0]
+		s.mu.Unlock()
+		s.improve(e)
+		s.mu.Lock()
+		s.repairs = s.repairs[1:]
+	}
 }
 
 func (s *Store) improve(e *entry) {

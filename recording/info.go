@@ -31,6 +31,7 @@ const (
 	ReasonMaxBytes      Reason = "max_bytes"       // Config.MaxBytes
 	ReasonSegment       Reason = "segment"         // it continues in Info.ContinuedBy
 	ReasonDiskFull      Reason = "disk_full"       // less than StoreConfig.MinFree is free
+	ReasonStoreFull     Reason = "store_full"      // the next segment would be one recording too many
 	ReasonDesktopClosed Reason = "desktop_closed"  // the desktop was closed
 	ReasonStoreClosed   Reason = "store_closed"    // the store was closed
 	ReasonEncoderKilled Reason = "encoder_killed"  // ffmpeg was killed or failed

@@ -6,6 +6,9 @@ import (
 	"image"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,6 +238,57 @@ func TestRetentionCountsFolders(t *testing.T) {
 	if all := s.List(); len(all) != 1 || all[0].ID != ids[2] {
 		t.Errorf("after a marker: %+v, want the newest", all)
 	}
+}
+
+// TestFull starts more recordings and segments than a store keeps.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
+	s := openStore(t, StoreConfig{})
+	s.most = 4
+	r := start(t, s, d, Config{Guest: true, SegmentLength: time.Second, FrameRate: 10})
+	info := ended(t, r)
+	plays(t, s, info, StatusCompleted, ReasonStoreFull)
+	if n := len(s.List()); n != 2 || !strings.Contains(info.Error, ErrFull.Error()) {
+		t.Errorf("%d segments are left, the last one with %q, want 2", n, info.Error)
+	}
+	refused := func(cfg Config) {
+		t.Helper()
+		if _, err := s.Start(t.Context(), d, cfg); !errors.Is(err, ErrFull) {
+			t.Errorf("Start = %v, want ErrFull", err)
+		}
+	}
+	refused(Config{Guest: true})
+	stop(t, start(t, s, d, Config{}))
+	stop(t, start(t, s, d, Config{}))
+	refused(Config{})
+	if err := s.Delete(info.ID); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, start(t, s, d, Config{Guest: true}))
+}
+
+// TestRepairsShareAGoroutine opens many recordings of a crash and stops the first repair.
+func TestRepairsShareAGoroutine(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	const count = 100
+	dir := t.TempDir()
+	for n := range byte(count) {
+		leaveRecording(t, dir, n+1, Info{Status: StatusRecording}, []byte("x"))
+	}
+	before := runtime.NumGoroutine()
+	begun, resume := make(chan struct{}, count), make(chan struct{})
+	s := openStore(t, StoreConfig{Dir: dir, Notify: func(Info) {
+		begun <- struct{}{}
+		<-resume
+	}})
+	<-begun
+	if n := runtime.NumGoroutine() - before; n > count/2 {
+		t.Errorf("%d repairs have %d goroutines", count, n)
+	}
+	close(resume)
+	until(t, "all are repaired", func() bool {
+		return !slices.ContainsFunc(s.List(), func(i Info) bool { return i.Status != StatusFailed })
+	})
 }
 
 // TestRepairedAreRetained opens more recordings of a crash than Retention keeps.

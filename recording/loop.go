@@ -357,6 +357,9 @@ func (l *loop) nextSegment(now time.Time, slot int64) (Reason, error) {
 	next, err := l.r.begin(l.spare, l.begins(slot), slot, old)
 	if err != nil {
 		l.r.switching.Unlock()
+		if errors.Is(err, ErrFull) {
+			return ReasonStoreFull, err
+		}
 		return ReasonWriteFailed, err
 	}
 	if l.sound != nil {

@@ -45,7 +45,7 @@ type Recording struct {
 //
 // The error is or wraps
 //   - *InvalidError or *MissingError;
-//   - ErrTooMany, ErrNoSpace, ErrEncoder, ErrClosed, ErrLocked or desktop.ErrClosed;
+//   - ErrTooMany, ErrFull, ErrNoSpace, ErrEncoder, ErrClosed, ErrLocked or desktop.ErrClosed;
 //   - the error of ctx, or context.DeadlineExceeded after 20 seconds;
 //   - an error of the file system.
 func (s *Store) Start(ctx context.Context, d Desktop, cfg Config) (*Recording, error) {

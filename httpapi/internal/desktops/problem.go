@@ -234,7 +234,7 @@ func recordingProblem(err error) *rest.Problem {
 		return rest.ConflictOf("stop the active desktop recording before deleting it")
 	case errors.Is(err, recording.ErrNotActive):
 		return rest.ConflictOf("the recording has ended")
-	case rest.IsAny(err, recording.ErrTooMany, recording.ErrLocked, timeline.ErrFull):
+	case rest.IsAny(err, recording.ErrTooMany, recording.ErrFull, recording.ErrLocked, timeline.ErrFull):
 		return rest.ConflictOf(err.Error())
 	case errors.Is(err, recording.ErrClosed):
 		return rest.Unavailable.Problem("the desktop or the server is going away")
