@@ -128,7 +128,7 @@ func TestLimits(t *testing.T) {
 		{"desktop/browser/conn.go", "maxMessage = 64 << 20", "An answer of the browser above 64 MiB is an error"},
 		{"desktop/browser/conn.go", "maxEvent = 16 << 20", "an event above 16 MiB is dropped"},
 		{"recording/config.go", "c.MaxActive = cmp.Or(c.MaxActive, 8)", "At most 8 recordings of a desktop run at the same time"},
-		{"recording/config.go", "maxKept = 10_000", "Of a desktop at most 10,000 recordings are kept, 5000 of them of guest tokens."},
+		{"recording/config.go", "maxGuests = 5000", "Of a desktop at most 5000 recordings of guest tokens are kept."},
 		{"recording/config.go", "c.MinFree = cmp.Or(c.MinFree, 256<<20)", "256 MiB of the disk stay free: then recordings end"},
 		{"recording/clip.go", "maxClips = 8", "at most 8 clips are made or being read"},
 		{"recording/clip.go", "maxClipLength = time.Hour", "A clip has at most one hour"},

@@ -23,8 +23,8 @@ const (
 	minSegment = time.Second
 	minBytes   = 1 << 20
 
-	// maxKept bounds the recordings of a store. Guest recordings have half of it.
-	maxKept = 10_000
+	// maxGuests bounds the guest recordings of a store, also those that have ended.
+	maxGuests = 5000
 )
 
 // Desktop is the part of a desktop that a recording needs. A *desktop.Desktop is one.
@@ -122,8 +122,8 @@ type StoreConfig struct {
 	// use it.
 	Dir string
 
-	// Retention deletes old recordings. Zero means that all are kept. With 10,000
-	// recordings, or 5000 of guests, Start returns ErrFull until some are deleted.
+	// Retention deletes old recordings. Zero means that all are kept. With 5000 guest
+	// recordings, Start returns ErrFull for another one until some are deleted.
 	Retention Retention
 
 	// MaxActive bounds the active recordings. Zero means 8.

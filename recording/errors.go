@@ -22,9 +22,8 @@ var (
 	// ErrTooMany is returned by Start if StoreConfig.MaxActive recordings are active. For
 	// Config.Guest, it is also returned if half as many guest recordings are active.
 	ErrTooMany = errors.New("too many recordings are active; stop one of them first")
-	// ErrFull is returned by Start if the store has 10,000 recordings. For Config.Guest, it is
-	// also returned if half as many are guest recordings.
-	ErrFull = errors.New("too many recordings are kept; delete some of them first")
+	// ErrFull is returned by Start for Config.Guest if the store has 5000 guest recordings.
+	ErrFull = errors.New("too many recordings of guests are kept; delete some of them first")
 	// ErrTooManyClips is returned by Clip while too many clips are not closed.
 	ErrTooManyClips = errors.New("too many clips are being read; close one of them first")
 	// ErrNoSpace is returned by Start, and by Mark for a recording that has ended, if at most

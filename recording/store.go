@@ -29,15 +29,15 @@ type Store struct {
 	index
 	group *supervise.Group
 
-	ctx      context.Context //nolint:containedctx // ends background work, at Close
-	cancel   context.CancelFunc
-	work     sync.WaitGroup      // all goroutines; Add is called with mu, before closed is set
-	clipping *semaphore.Weighted // of the clips that are being made
-	clips    atomic.Int32        // clips that are being made or are not closed yet
-	marking  sync.Mutex          // held while a marker is added to a recording that has ended
-	cues     sync.Mutex          // held while cues are made, which takes memory for a whole timeline
-	patience time.Duration       // for ffmpeg to accept a picture
-	most     int                 // recordings to keep
+	ctx        context.Context //nolint:containedctx // ends background work, at Close
+	cancel     context.CancelFunc
+	work       sync.WaitGroup      // all goroutines; Add is called with mu, before closed is set
+	clipping   *semaphore.Weighted // of the clips that are being made
+	clips      atomic.Int32        // clips that are being made or are not closed yet
+	marking    sync.Mutex          // held while a marker is added to a recording that has ended
+	cues       sync.Mutex          // held while cues are made, which takes memory for a whole timeline
+	patience   time.Duration       // for ffmpeg to accept a picture
+	mostGuests int                 // guest recordings to keep
 
 	closing  sync.Once
 	closeErr error
@@ -95,7 +95,7 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	s := &Store{
 		index: index{cfg: cfg, log: cfg.Logger, lock: lock, entries: map[string]*entry{}, free: freeBytes},
 		group: group, clipping: semaphore.NewWeighted(maxClipping), active: map[*Recording]struct{}{}, patience: stuckLimit,
-		most: maxKept,
+		mostGuests: maxGuests,
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.load(); err != nil {
@@ -196,25 +196,26 @@ func (x *index) sorted() []*entry {
 	return slices.SortedFunc(maps.Values(x.entries), func(a, b *entry) int { return strings.Compare(a.id, b.id) })
 }
 
-// full reports whether no further recording may be kept. The caller holds mu.
-func (s *Store) full(guest bool) bool {
+// full reports whether no further guest recording may be kept. The caller holds mu.
+func (s *Store) full() bool {
 	guests := 0
 	for _, e := range s.entries {
 		if e.snapshot().Guest {
 			guests++
 		}
 	}
-	return len(s.entries) >= s.most || guest && guests >= s.most/2
+	return guests >= s.mostGuests
 }
 
-// newEntry makes the folder of a new recording. It returns ErrFull if too many are kept.
+// newEntry makes the folder of a new recording. It returns ErrFull if it is a guest recording and too
+// many of these are kept.
 func (s *Store) newEntry(info Info) (*entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return nil, ErrClosed
-	case s.full(info.Guest):
+	case info.Guest && s.full():
 		return nil, ErrFull
 	}
 	// The id is higher than all others, even if the clock was set back.
