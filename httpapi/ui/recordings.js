@@ -15,7 +15,7 @@ const reasons = {
   max_bytes: "Stopped at the size limit",
   segment: "Continues in the next recording",
   disk_full: "Stopped because the disk is almost full",
-  store_full: "Stopped because too many recordings are kept",
+  store_full: "Stopped because too many recordings of guests are kept",
   desktop_closed: "Stopped with the desktop",
   store_closed: "Stopped with the server",
 };
