@@ -161,7 +161,11 @@ func (t *Store) admit(g *Grant) {
 		}
 		there = there || other.ID == g.By
 	}
-	if there && time.Now().Before(g.Expires) {
+	switch {
+	case t.unread[g.ID]:
+		t.ended[g.ID] = &endedToken{shared: true}
+		t.eraseSoon(0)
+	case there && time.Now().Before(g.Expires):
 		g.begin()
 		t.byHash[g.Hash] = g
 	}

@@ -92,3 +92,49 @@ func TestLookupsShareReads(t *testing.T) {
 		t.Errorf("%d lookups need %d reads, want 2", lookups, *calls)
 	}
 }
+
+// TestEndBeforeRead: tokens end that are revoked, or whose desktop is deleted, while they cannot be
+// read yet.
+func TestEndBeforeRead(t *testing.T) {
+	t.Parallel()
+	log, err := eventlog.Open(t.Context(), eventlog.Config{}) // in memory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	there := func(context.Context) (*eventlog.Log, error) { return log, nil }
+	before := newTestTokens(t)
+	before.Log = there
+	create := func(desktopID string) (value, id string) {
+		t.Helper()
+		g := &Grant{Scope: ScopeView, Desktop: desktopID}
+		value, err := before.Create(g, time.Hour, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value, g.ID
+	}
+	ofDeleted, _ := create("deleted")
+	revoked, revokedID := create("work")
+	shared, sharedID := create("")
+	valid, _ := create("work")
+
+	after := New(before.Config)
+	t.Cleanup(after.Close)
+	after.Log = func(context.Context) (*eventlog.Log, error) { return nil, errors.New("no database") }
+	after.Forget("deleted")
+	for _, id := range []string{revokedID, sharedID} {
+		if err := after.Revoke(id); err == nil {
+			t.Error("the end is stored")
+		}
+	}
+	after.Log = there
+	for name, value := range map[string]string{"of the deleted desktop": ofDeleted, "revoked": revoked, "shared": shared} {
+		if after.Find(value) != nil {
+			t.Errorf("the token is valid: %s", name)
+		}
+	}
+	if after.Find(valid) == nil {
+		t.Error("another token has ended")
+	}
+}

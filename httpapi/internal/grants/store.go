@@ -85,6 +85,7 @@ type Store struct {
 	mu     sync.Mutex // guards the fields below; not held while files are read or written
 	byHash map[string]*Grant
 	making int                    // calls of create that write a file
+	unread map[string]bool        // ids of tokens, and of desktops with theirs, that ended before tokens were read
 	ended  map[string]*endedToken // by id; their files are still there, or the log does not have their end
 	retry  *time.Timer            // tries to remove these; nil: none is set
 	alarm  *wallclock.Alarm       // rings when the next token expires; nil: there was no token yet
@@ -146,9 +147,27 @@ func (t *Store) load() error {
 		g.begin()
 		t.byHash[g.Hash], there[g.ID] = g, true
 	}
-	t.finish(func(g *Grant) bool { return g.Over() || !there[g.By] })
+	t.finish(func(g *Grant) bool { return g.Over() || !there[g.By] || t.unread[g.ID] || t.unread[g.Desktop] })
 	t.setAlarm()
 	return nil
+}
+
+// markUnread has tokens end as soon as they are read: that of an id, or those of a desktop. The caller
+// calls read when they are.
+func (t *Store) markUnread(id string) (read func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.unread == nil {
+		t.unread = map[string]bool{}
+	}
+	if len(t.unread) < mostTokens {
+		t.unread[id] = true
+	}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.unread, id)
+	}
 }
 
 // loadAll is like load, and also reads the newest tokens of other servers.
@@ -321,9 +340,11 @@ func (t *Store) Revoke(id string) error {
 		return nil
 	}
 	if !t.finishID(id) {
+		read := t.markUnread(id)
 		if err := t.loadAll(); err != nil {
 			return err
 		}
+		read()
 		if !t.finishID(id) {
 			return ErrNotFound
 		}
@@ -347,10 +368,12 @@ func (t *Store) finishID(id string) bool {
 // Forget ends the tokens of a desktop that was deleted.
 func (t *Store) Forget(desktopID string) {
 	t.agents.forget(desktopID)
+	read := t.markUnread(desktopID)
 	if err := t.load(); err != nil {
-		t.Logger.Error("tokens of a desktop that was deleted", "desktop", desktopID, "error", err)
+		t.Logger.Error("tokens of a desktop that was deleted end when they can be read", "desktop", desktopID, "error", err)
 		return
 	}
+	read()
 	t.mu.Lock()
 	found := t.finish(func(g *Grant) bool { return g.Desktop == desktopID })
 	t.mu.Unlock()
