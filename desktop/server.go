@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -224,11 +225,15 @@ func (p *programs) runAutostart(s *session) {
 	}
 }
 
-// readLine reads one line from a pipe that a child writes when it is ready.
+// maxLine bounds a line of a child, in bytes.
+const maxLine = 4096
+
+// readLine reads one line from a pipe that a child writes when it is ready. Other programs of the
+// desktop's user may have taken the child's end.
 func readLine(ctx context.Context, r *os.File) (string, error) {
 	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	line, err := bufio.NewReader(r).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(r, maxLine)).ReadString('\n')
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
