@@ -130,55 +130,66 @@ func (u User) CanStart(path string, args []string) error {
 	return nil
 }
 
-// CanReplace returns a directory above path whose entries the user can rename, or "" if
-// there is none. Links on the way to path are followed. It is "" for root, and for a user
-// without credentials.
-func (u User) CanReplace(path string) (dir string) {
+// CanReplace returns path if the user can write to it, or a directory above path in which the user
+// can replace an entry that leads to path, or make one that is missing. It returns "" if there is none,
+// for root, and for a user without credentials. Links on the way to path are followed.
+func (u User) CanReplace(path string) (at string) {
 	if u.Credential == nil || u.Credential.Uid == 0 {
 		return ""
+	}
+	if info, err := os.Stat(path); err == nil && u.canWrite(info) && info.Mode()&os.ModeSticky == 0 {
+		return path
 	}
 	for ; path != "/" && path != "."; path = filepath.Dir(path) {
 		real, err := filepath.EvalSymlinks(path)
 		if err == nil && real != path {
-			if dir := u.CanReplace(real); dir != "" {
-				return dir
+			if at := u.CanReplace(real); at != "" {
+				return at
 			}
 		}
 		above := filepath.Dir(path)
-		if info, err := os.Stat(above); err == nil && u.canRename(info) { // an error means that it does not exist yet
+		info, err := os.Stat(above)
+		if err != nil || !u.canWrite(info) { // an error means that it does not exist yet
+			continue
+		}
+		entry, err := os.Lstat(path)
+		if info.Mode()&os.ModeSticky == 0 || err != nil || u.owns(entry) || u.owns(info) {
 			return above
 		}
 	}
 	return ""
 }
 
-// CheckNotReplaceable returns an error if one of the users can replace the file or directory
+// CheckNotReplaceable returns an error if one of the users can write to or replace the file or directory
 // at path; see [User.CanReplace]. A path that such a user replaced could lead to other files.
 func CheckNotReplaceable(path string, users ...User) error {
 	for _, u := range users {
-		if dir := u.CanReplace(path); dir != "" {
-			return fmt.Errorf("%s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user cannot replace", dir, u.Name)
+		if at := u.CanReplace(path); at != "" {
+			return fmt.Errorf("%s can be changed by user %.40q, whose programs are not trusted; choose a directory that this user can neither write to nor replace", at, u.Name)
 		}
 	}
 	return nil
 }
 
-// canRename reports whether the user may rename the entries of a directory that belong
-// to others.
-func (u User) canRename(dir os.FileInfo) bool {
+// owns reports whether a file belongs to the user.
+func (u User) owns(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Uid == u.Credential.Uid
+}
+
+// canWrite reports whether the user may write to a file, or make entries in a directory. The owner can
+// change the mode.
+func (u User) canWrite(info os.FileInfo) bool {
 	c := u.Credential
-	st, ok := dir.Sys().(*syscall.Stat_t)
+	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return false
-	}
-	if st.Uid == c.Uid {
-		return true
 	}
 	need := os.FileMode(0o002)
 	if st.Gid == c.Gid || slices.Contains(c.Groups, st.Gid) {
 		need = 0o020
 	}
-	return dir.Mode()&os.ModeSticky == 0 && dir.Mode()&need != 0
+	return st.Uid == c.Uid || info.Mode()&need != 0
 }
 
 // permitted reports whether the mode of a file gives the user the right of the bit need. A

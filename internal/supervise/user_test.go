@@ -100,12 +100,13 @@ func TestCheckNotReplaceable(t *testing.T) {
 	for name, made := range map[string]struct {
 		owner   uint32
 		mode    os.FileMode
-		refused bool
+		refused bool // what is there
+		missing bool // what is not there yet is refused
 	}{
-		"root's":      {0, 0o755, false},
-		"the user's":  {u.Credential.Uid, 0o755, true},
-		"everybody's": {0, 0o777, true},
-		"as /tmp":     {0, 0o777 | os.ModeSticky, false},
+		"root's":      {0, 0o755, false, false},
+		"the user's":  {u.Credential.Uid, 0o755, true, true},
+		"everybody's": {0, 0o777, true, true},
+		"as /tmp":     {0, 0o777 | os.ModeSticky, false, true},
 	} {
 		above := t.TempDir()
 		below, link := filepath.Join(above, "below"), filepath.Join(t.TempDir(), "link")
@@ -113,12 +114,20 @@ func TestCheckNotReplaceable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
+		check := func(path string, refused bool) {
+			t.Helper()
 			err := CheckNotReplaceable(path, User{}, u)
-			if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "`+u.Name+`"`) {
-				t.Errorf("%s: %v", name, err)
+			if (err != nil) != refused || refused && !strings.Contains(err.Error(), `can be changed by user "`+u.Name+`"`) {
+				t.Errorf("%s: %s: %v", name, path, err)
 			}
 		}
+		check(filepath.Join(above, "a", "state"), made.missing)
+		check(filepath.Join(link, "a"), made.refused)
+		check(link, made.refused)
+		if err := os.Chown(below, int(u.Credential.Uid), 0); err != nil {
+			t.Fatal(err)
+		}
+		check(below, true)
 	}
 }
 

@@ -411,10 +411,11 @@ func commitOf(dir string) string {
 	return ""
 }
 
-// gitSettings keep git's memory small, and what it fetches in one pack, which maxGitFile bounds.
+// gitSettings keep git's memory small, and what it fetches in one pack, which maxGitFile bounds, and
+// have git run no hooks.
 // git would write each object of a small pack into a file of its own.
 var gitSettings = []string{
-	"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m",
+	"-c", "core.bigFileThreshold=16m", "-c", "core.packedGitWindowSize=64m", "-c", "core.hooksPath=/dev/null",
 	"-c", "fetch.unpackLimit=1", "-c", "transfer.unpackLimit=1",
 }
 
