@@ -160,12 +160,13 @@ func (cb *Clipboard) property(e xproto.PropertyNotifyEvent) {
 	}
 }
 
-// withTime calls f with the server's time, from the event of a property change of no
-// bytes. ICCCM 2.1 requires it, instead of CurrentTime, to take a selection.
+// withTime calls f with the server's time, from the event of a property that is set to no
+// bytes. ICCCM 2.1 requires it, instead of CurrentTime, to take a selection. It replaces the
+// property: another program may have set it with another type, to which nothing can be appended.
 func (cb *Clipboard) withTime(f func(xproto.Timestamp)) {
 	cb.waiting.Add(1)
 	cb.times = append(cb.times, f)
-	xproto.ChangeProperty(cb.c.x, xproto.PropModeAppend, cb.win, cb.atoms.clock, xproto.AtomInteger, 8, 0, nil)
+	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, cb.win, cb.atoms.clock, xproto.AtomInteger, 8, 0, nil)
 }
 
 // own takes a selection. It tries again if another program takes the selection.

@@ -183,7 +183,7 @@ func TestSelectionBadReaders(t *testing.T) {
 	wantBytes(t, got, text)
 }
 
-// TestSelectionOwnWindow has a program name the clipboard's window as a window of the desktop
+// TestSelectionOwnWindow has a program set a property of the clipboard's window, and name that as a window of the desktop
 // and as a reader. The clipboard keeps the events of its window.
 func TestSelectionOwnWindow(t *testing.T) {
 	t.Parallel()
@@ -202,6 +202,9 @@ func TestSelectionOwnWindow(t *testing.T) {
 			}
 			list(p, uint32(own), uint32(p.win))
 			list(other, uint32(other.win))
+		},
+		"clock": func(_ *testing.T, _ *testx11.Server, p *peer, own xproto.Window) {
+			p.putOn(own, "_DESKHAND_CLOCK", "STRING", 1)
 		},
 		"reader": func(t *testing.T, _ *testx11.Server, p *peer, own xproto.Window) {
 			p.check(xproto.ConvertSelectionChecked(p.x, own, p.atom("CLIPBOARD"), p.atom("UTF8_STRING"), p.atom("P"), xproto.TimeCurrentTime))
