@@ -29,3 +29,13 @@ func (cb *Clipboard) Occupy() (goOn func()) {
 	_ = cb.onLoop(context.Background(), func() { <-release })
 	return func() { close(release) }
 }
+
+// LimitEvents sets how many events wait at most.
+func (cb *Clipboard) LimitEvents(n int) {
+	cb.events.mu.Lock()
+	defer cb.events.mu.Unlock()
+	cb.events.limit = n
+}
+
+// Drops returns the number of events for which there was no room.
+func (cb *Clipboard) Drops() int64 { return cb.drops.Load() }

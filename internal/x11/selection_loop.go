@@ -49,14 +49,14 @@ func (cb *Clipboard) receive(ev xgb.Event) {
 		return
 	}
 	if !cb.events.push(ev) {
-		cb.c.log.Debug("too many selection events, one is dropped")
+		cb.drops.Add(1)
 	}
 }
 
 func (cb *Clipboard) run() {
 	defer close(cb.done)
 	defer cb.timer.Stop()
-	for {
+	for drops := int64(0); ; {
 		select {
 		case <-cb.quit:
 			cb.destroyWindows()
@@ -69,10 +69,25 @@ func (cb *Clipboard) run() {
 			for _, ev := range cb.events.take() {
 				cb.dispatch(ev)
 			}
+			if now := cb.drops.Load(); now != drops {
+				cb.c.log.Debug("too many selection events", "dropped", now-drops)
+				drops = now
+				cb.resume()
+			}
 		case now := <-cb.timer.C:
 			cb.armed = false
 			cb.expire(now)
 		}
+	}
+}
+
+// resume makes up for events that were dropped: of the time, and that a selection was lost.
+func (cb *Clipboard) resume() {
+	for range cb.times {
+		cb.askTime()
+	}
+	for sel := range cb.owned {
+		cb.lose(sel)
 	}
 }
 
@@ -166,6 +181,10 @@ func (cb *Clipboard) property(e xproto.PropertyNotifyEvent) {
 func (cb *Clipboard) withTime(f func(xproto.Timestamp)) {
 	cb.waiting.Add(1)
 	cb.times = append(cb.times, f)
+	cb.askTime()
+}
+
+func (cb *Clipboard) askTime() {
 	xproto.ChangeProperty(cb.c.x, xproto.PropModeReplace, cb.win, cb.atoms.clock, xproto.AtomInteger, 8, 0, nil)
 }
 

@@ -237,6 +237,31 @@ func TestSelectionOwnWindow(t *testing.T) {
 	}
 }
 
+// TestSelectionDroppedEvents drops the events of a time and of a lost selection, as in a flood.
+func TestSelectionDroppedEvents(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 320, 200)
+	cb, p := openClipboard(t, s), newPeer(t, s)
+	text := x11.Content{Type: x11.TypeText, Data: []byte("text")}
+	if err := cb.Set(soon(t), x11.SelectionClipboard, text); err != nil {
+		t.Fatal(err)
+	}
+	cb.LimitEvents(0)
+	p.check(xproto.SetSelectionOwnerChecked(p.x, p.win, p.atom("CLIPBOARD"), xproto.TimeCurrentTime))
+	until(t, "a dropped event", func() bool { return cb.Drops() > 0 })
+	before := cb.Drops()
+	set := make(chan error, 1)
+	go func() { set <- cb.Set(soon(t), x11.SelectionPrimary, text) }()
+	until(t, "another one", func() bool { return cb.Drops() > before })
+	cb.LimitEvents(1000)
+	if err := <-set; err != nil {
+		t.Error(err)
+	}
+	if _, _, owned := cb.Transfers(); owned != 1 {
+		t.Errorf("the clipboard owns %d selections, want 1", owned)
+	}
+}
+
 func TestSelectionMultiple(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 320, 200)
