@@ -152,8 +152,8 @@ func (t *Store) load() error {
 	return nil
 }
 
-// markUnread has tokens end as soon as they are read: that of an id, or those of a desktop. The caller
-// calls read when they are.
+// markUnread remembers the id of a token, or of a desktop, so that a token with it ends when it is read
+// from its file or the stream. The caller calls read after that.
 func (t *Store) markUnread(id string) (read func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
