@@ -398,7 +398,8 @@ const maxBatch = 64
 // scan searches files of a directory, on all processors, and adds the matches in order. A file
 // is not read if the lines of those before it exceed a limit.
 func (s *search) scan(d folder, batch []*scan) error {
-	var next, lines, bytes atomic.Int64 // lines and bytes are those of the files that were read
+	var next atomic.Int64         // the index in batch of the next file to read
+	var lines, bytes atomic.Int64 // that were found so far
 	most, mostBytes := s.options.MaxResults-s.results, maxResultBytes-s.held
 	var workers sync.WaitGroup
 	for range min(len(batch), runtime.GOMAXPROCS(0)) {

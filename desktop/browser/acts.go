@@ -20,7 +20,8 @@ var looking = sync.OnceValue(func() *regexp.Regexp {
 		`(?:Accessibility|Audits|Console|DOMSnapshot|HeapProfiler|Inspector|IO|LayerTree|Log|Performance|PerformanceTimeline|Profiler|Schema|SystemInfo|Tracing)\.\w+|` +
 		`(?:Animation|Browser|CacheStorage|CSS|DOM|DOMStorage|Emulation|IndexedDB|Media|Network|Overlay|Page|Runtime|Security|ServiceWorker|Storage|Target|WebAudio)` +
 		`\.(?:can|capture|collect|describe|disable|enable|get|perform|print|push|query|release|request|resolve|search|take|track|untrack)(?:[A-Z]\w*)?|` +
-		`Browser\.setDownloadBehavior|Debugger\.(?:disable|resume)|Fetch\.(?:disable|(?:continue|fail|fulfill|get|take)\w+)|DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
+		`Browser\.setDownloadBehavior|Debugger\.(?:disable|resume)|Fetch\.(?:disable|(?:continue|fail|fulfill|get|take)\w+)|` +
+		`DOM\.(?:discardSearchResults|scrollIntoViewIfNeeded)|Emulation\.(?:setEmulatedMedia|setFocusEmulationEnabled)|` +
 		`CSS\.st(?:art|op)RuleUsageTracking|DOMDebugger\.getEventListeners|Memory\.getDOMCounters|Network\.streamResourceContent|` +
 		`Page\.(?:addScriptToEvaluateOnNewDocument|createIsolatedWorld|removeScriptToEvaluateOnNewDocument|screencastFrameAck|set(?:DownloadBehavior|LifecycleEventsEnabled)|st(?:art|op)Screencast)|` +
 		`Runtime\.(?:addBinding|awaitPromise|callFunctionOn|compileScript|discardConsoleEntries|evaluate|globalLexicalScopeNames|removeBinding|run\w+|set\w+)|` +
