@@ -60,12 +60,13 @@ func TestStateDirOfUser(t *testing.T) {
 	for name, made := range map[string]struct {
 		owner   uint32
 		mode    os.FileMode
-		refused bool
+		refused bool // a directory that exists
+		missing bool // whether a directory that does not exist is refused
 	}{
-		"root's":      {0, 0o755, false},
-		"the user's":  {u.Credential.Uid, 0o755, true},
-		"everybody's": {0, 0o777, true},
-		"as /tmp":     {0, 0o777 | os.ModeSticky, false},
+		"root's":      {0, 0o755, false, false},
+		"the user's":  {u.Credential.Uid, 0o755, true, true},
+		"everybody's": {0, 0o777, true, true},
+		"as /tmp":     {0, 0o777 | os.ModeSticky, false, true},
 	} {
 		above := t.TempDir()
 		if err := errors.Join(os.Chown(above, int(made.owner), 0), os.Chmod(above, made.mode)); err != nil {
@@ -79,13 +80,9 @@ func TestStateDirOfUser(t *testing.T) {
 		if err := os.Mkdir(below, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		refused := func(where string, err error) {
-			t.Helper()
-			if (err != nil) != made.refused || made.refused && !strings.Contains(err.Error(), `can be changed by user "www-data"`) {
-				t.Errorf("%s, %s: %v", name, where, err)
-			}
-		}
-		for _, dir := range []string{filepath.Join(above, "a", "state"), filepath.Join(link, "a"), link} {
+		missing := filepath.Join(above, "a", "state")
+		for _, dir := range []string{missing, filepath.Join(link, "a"), link} {
+			refused := made.refused || dir == missing && made.missing
 			for where, cfg := range map[string]Config{
 				"desktop user": {DesktopUser: "www-data", StateDir: dir},
 				"agent user":   {AgentHost: agents.Config{RunAs: "www-data"}, StateDir: dir},
@@ -93,7 +90,9 @@ func TestStateDirOfUser(t *testing.T) {
 				"database":     {DesktopUser: "www-data", StateDir: t.TempDir(), EventLog: eventlog.Config{DSN: filepath.Join(dir, "events.db")}},
 			} {
 				s, err := New(cfg)
-				refused(where, err)
+				if (err != nil) != refused || refused && !strings.Contains(err.Error(), `can be changed by user "www-data"`) {
+					t.Errorf("%s, %s, %s: %v", name, where, dir, err)
+				}
 				if err == nil {
 					if err := s.Close(); err != nil {
 						t.Error(err)
