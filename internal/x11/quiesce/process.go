@@ -23,7 +23,7 @@ type process struct {
 	display *Display
 	pid     int
 	diag    *socketDiag // nil: sockets are not known
-	sockets []uint32
+	sockets []uint32    // both ends of each connection
 }
 
 // watch finds the connections of a process. The caller closes the result.
@@ -48,8 +48,8 @@ func (p *process) close() {
 }
 
 const (
-	// sleepChecks is how many consecutive checks must find a process asleep. One is too few on a
-	// busy machine, where a program that opens a dialog waits for many answers of the X server.
+	// sleepChecks is how many consecutive checks must find a process in the same sleep. One is too
+	// few for a program that opens a dialog, and waits for many answers of the X server.
 	sleepChecks = 2
 	// sleepTrips is the number of round trips to the server within each check.
 	sleepTrips = 3
@@ -76,8 +76,11 @@ func (p *process) waitAsleep(ctx context.Context, before []uint64) (sleeps []uin
 	checks := 0
 	err = p.display.poll(ctx, func() (bool, error) {
 		now, err := p.display.asleep(p)
-		if checks++; now == nil || slices.Equal(now, before) {
+		switch checks++; {
+		case now == nil || slices.Equal(now, before):
 			checks = 0
+		case !slices.Equal(now, sleeps): // it was awake meanwhile
+			checks = 1
 		}
 		sleeps = now
 		return checks == sleepChecks, err
@@ -85,14 +88,15 @@ func (p *process) waitAsleep(ctx context.Context, before []uint64) (sleeps []uin
 	return sleeps, err
 }
 
-// waitRead waits until the process has read what the server sent it. It does not wait
-// if the kernel does not describe sockets.
+// waitRead waits until the process and the server have read what they sent each other. It does
+// not wait if the kernel does not describe sockets.
 func (p *process) waitRead(ctx context.Context) error {
 	return p.display.poll(ctx, func() (bool, error) { return !p.unread(), nil })
 }
 
-// unread reports whether the server has sent something that the process has not
-// read. It returns false if the kernel does not describe sockets.
+// unread reports whether the process or the server has sent something that the other has not
+// read: a program with unread requests may sleep until it gets a reply. It returns false if
+// the kernel does not describe sockets.
 func (p *process) unread() bool {
 	if p.diag == nil {
 		return false
@@ -102,8 +106,8 @@ func (p *process) unread() bool {
 }
 
 // asleep checks processes before and after some round trips to the server. The server
-// serves its clients in turn, so in that time it has answered the processes and sent their
-// events, which wake a thread and stay unread until then. asleep returns how often each
+// serves its clients in turn, though some more often, so in that time it has probably answered
+// the processes and sent their events, which wake a thread and stay unread until then. asleep returns how often each
 // thread has gone to sleep, or nil if a thread was awake or something is unread. If the
 // kernel does not list sockets, sleep alone counts. The error is fs.ErrNotExist if all
 // processes have exited.

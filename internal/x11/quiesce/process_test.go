@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestUnread: unread reports unread data of the display's socket, and of no other socket.
+// TestUnread: unread reports unread data of both ends of the display's socket, and of no other
+// socket.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	connect := func(number string) (server, client net.Conn) {
@@ -67,5 +68,17 @@ func TestUnread(t *testing.T) {
 	}
 	if err := <-waited; err != nil {
 		t.Errorf("waitRead of an event that was read: %v", err)
+	}
+	if _, err := client.Write([]byte("request")); err != nil {
+		t.Fatal(err)
+	}
+	if !p.unread() {
+		t.Error("a request that the display has not read does not count")
+	}
+	if _, err := server.Read(make([]byte, 7)); err != nil {
+		t.Fatal(err)
+	}
+	if p.unread() {
+		t.Error("everything was read")
 	}
 }

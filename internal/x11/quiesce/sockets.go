@@ -112,7 +112,8 @@ func parseUnixSocket(b []byte) (s unixSocket) {
 	return s
 }
 
-// displaySockets returns the inodes of a process's sockets to a display.
+// displaySockets returns the inodes of a process's sockets to a display, and of their other
+// ends.
 func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	list, err := os.ReadDir(dir)
@@ -141,7 +142,7 @@ func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err erro
 			return nil, err
 		}
 		if ok && strings.HasSuffix(strings.TrimRight(server.name, "\x00"), "/.X11-unix/X"+strconv.Itoa(display)) {
-			inodes = append(inodes, uint32(inode))
+			inodes = append(inodes, uint32(inode), s.peer)
 		}
 	}
 	return inodes, nil
