@@ -170,7 +170,7 @@ func TestControlWhileHung(t *testing.T) {
 	}
 }
 
-// TestSettleAfterDelay: the quiet time, of which an idle desktop needs three tenths, begins
+// TestSettleAfterDelay: the quiet time, of which an idle desktop needs a quarter, begins
 // with the first frame of the screen.
 func TestSettleAfterDelay(t *testing.T) {
 	t.Parallel()
@@ -191,8 +191,8 @@ func TestSettleAfterDelay(t *testing.T) {
 	if err := <-done; err != nil || !settled.Quiet {
 		t.Fatalf("Settle: %+v, %v", settled, err)
 	}
-	if took := time.Since(begin); took < quiet*3/10 {
-		t.Errorf("the screen had not changed for %v, want %v", took, quiet*3/10)
+	if took := time.Since(begin); took < quiet/4 {
+		t.Errorf("the screen had not changed for %v, want %v", took, quiet/4)
 	}
 }
 

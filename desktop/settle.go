@@ -40,8 +40,8 @@ func rectOf(r image.Rectangle) Rect { return Rect{r.Min.X, r.Min.Y, r.Dx(), r.Dy
 // timeout. At the timeout it returns a Settled with Quiet false, and no error. It returns
 // earlier if all programs are idle, and later while they are busy:
 //
-//   - If all programs sleep, and none will be woken by a timer soon, three tenths of quiet
-//     suffice, but at least 50 ms.
+//   - If all programs sleep, and none will be woken by a timer soon, a quarter of quiet
+//     suffices, but at least 50 ms.
 //   - If a program has set a timer that ends within 1.6 times quiet, Settle waits for it.
 //   - While programs use more than a quarter of a processor, Settle waits until 2 s after the
 //     last change.
@@ -82,7 +82,7 @@ func checkSettle(quiet, timeout time.Duration) error {
 const (
 	// settlePace is the shortest time between two frames of a screen that changes.
 	settlePace = 5 * time.Millisecond
-	// settleCheck is the interval between checks of the programs.
+	// settleCheck is the longest time between two checks of the programs.
 	settleCheck = 10 * time.Millisecond
 	// settleFind is the interval between searches for new programs.
 	settleFind = 100 * time.Millisecond
@@ -126,8 +126,6 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (Set
 		}
 		return r, nil
 	}
-	check := time.NewTicker(settleCheck)
-	defer check.Stop()
 	for {
 		if w.settled(time.Now()) {
 			// Changes may not have been looked at.
@@ -147,7 +145,7 @@ func (s *session) settle(ctx context.Context, quiet, timeout time.Duration) (Set
 			if err := s.look(ctx); err != nil {
 				return Settled{}, err
 			}
-		case <-check.C:
+		case <-time.After(w.next()):
 		case <-deadline.C:
 			return result(false)
 		case <-ctx.Done():
@@ -178,7 +176,7 @@ func (w *settling) settled(now time.Time) bool {
 	soon := last.Add(w.quiet * 8 / 5)
 	pending, short, known := w.programs.Timer(now, soon)
 	switch {
-	case still < max(w.quiet*3/10, min(w.quiet, leastQuiet)):
+	case still < w.least():
 		return false
 	case w.motion.Moving(now.Add(-movingTime)):
 		return still >= w.quiet
@@ -190,6 +188,17 @@ func (w *settling) settled(now time.Time) bool {
 		return now.After(soon)
 	}
 	return known && !short || still >= w.quiet
+}
+
+// least is the least time without changes.
+func (w *settling) least() time.Duration { return max(w.quiet/4, min(w.quiet, leastQuiet)) }
+
+// next returns how long to wait before the next check: until the least time is over, if that is soon.
+func (w *settling) next() time.Duration {
+	if left := w.least() - time.Since(w.lastChange()); left > 0 {
+		return min(left, settleCheck)
+	}
+	return settleCheck
 }
 
 // lastChange returns when the screen changed last, or when the wait began.

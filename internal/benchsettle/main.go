@@ -96,6 +96,10 @@ func (t *tally) play(ctx context.Context, s scene) error {
 			err = t.measure(ctx, d, &w, step, func() error { return act(ctx, d, step) })
 		}
 	}
+	for _, wait := range t.waits { // now it is known what changes again and again
+		t.judge(&w, wait)
+	}
+	t.waits = nil
 	return err
 }
 
@@ -132,9 +136,15 @@ func act(ctx context.Context, d *desktop.Desktop, step string) error {
 	return err
 }
 
+// wait is a wait after an action.
+type wait struct {
+	step       string
+	begin, end time.Time
+	result     desktop.Settled
+}
+
 // measure acts, waits, and watches.
 func (t *tally) measure(ctx context.Context, d *desktop.Desktop, w *watcher, step string, do func() error) error {
-	w.reset()
 	begin := time.Now()
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", step, err)
@@ -146,21 +156,25 @@ func (t *tally) measure(ctx context.Context, d *desktop.Desktop, w *watcher, ste
 	} else if r, err = d.Settle(ctx, quiet, timeout); err != nil {
 		return err
 	}
-	end := time.Now()
+	t.waits = append(t.waits, wait{step, begin, time.Now(), r})
 	time.Sleep(after)
-	last, late := w.judge(begin, end, r.Animating)
+	return nil
+}
+
+// judge adds what was measured of a wait.
+func (t *tally) judge(w *watcher, a wait) {
+	last, late := w.judge(a, t.waits)
 	t.actions++
-	t.settled = append(t.settled, end.Sub(begin))
-	t.last = append(t.last, last.Sub(begin))
+	t.settled = append(t.settled, a.end.Sub(a.begin))
+	t.last = append(t.last, last.Sub(a.begin))
 	switch {
-	case !r.Quiet:
+	case !a.result.Quiet:
 		t.timedOut++
 	case late != image.Rectangle{}:
 		t.late++
-		fmt.Fprintf(os.Stderr, "%s: settled after %d ms, and %v changed within %v\n", step, end.Sub(begin).Milliseconds(), late, after)
+		fmt.Fprintf(os.Stderr, "%s: settled after %d ms, and %v changed within %v\n", a.step, a.end.Sub(a.begin).Milliseconds(), late, after)
 		fallthrough
 	default:
-		t.over = append(t.over, end.Sub(last))
+		t.over = append(t.over, a.end.Sub(last))
 	}
-	return nil
 }

@@ -32,7 +32,7 @@ const page = `<!doctype html><title>page</title><style>
 const (
 	spinner = `<div id=spin></div>`
 	clock   = `<p id=c></p><script>setInterval(() => c.textContent = new Date().toISOString(), 100)</script>`
-	seconds = `<p id=c></p><script>setInterval(() => c.textContent = new Date().toString(), 1000)</script>`
+	seconds = `<p id=c></p><script>const show = () => c.textContent = new Date().toString(); show(); setInterval(show, 1000)</script>`
 	video   = `<canvas id=c width=160 height=120></canvas><script>const g = c.getContext('2d'), any = n => Math.random() * n
 setInterval(() => { for (let i = 0; i < 300; i++) { g.fillStyle = 'hsl(' + any(360) + ' 90% 50%)'; g.fillRect(any(160), any(120), 9, 9) } }, 40)</script>`
 )

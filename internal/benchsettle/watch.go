@@ -16,6 +16,7 @@ import (
 type tally struct {
 	actions, late, timedOut int
 	last, settled, over     []time.Duration
+	waits                   []wait // of a program that still runs
 }
 
 func (t *tally) add(o *tally) {
@@ -43,7 +44,7 @@ type change struct {
 // watcher follows a screen independently of Settle.
 type watcher struct {
 	mu      sync.Mutex
-	changes []change
+	changes []change // since the start of the program
 	before  []byte
 }
 
@@ -63,12 +64,6 @@ func (w *watcher) watch(ctx context.Context, f *desktop.Feed) {
 		w.changes = append(w.changes, change{frame.Noticed, areas})
 		w.mu.Unlock()
 	}
-}
-
-func (w *watcher) reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.changes = nil
 }
 
 // still waits until nothing has changed for a time.
@@ -114,22 +109,32 @@ func unite(areas []image.Rectangle, r image.Rectangle) []image.Rectangle {
 	return append(areas, r)
 }
 
-// judge returns the last change up to end that matters, and what mattered after it. What
-// matters is outside of the animations, and is not what only changes as a caret or a clock
-// does: again and again, in 64x64 pixels or less.
-func (w *watcher) judge(begin, end time.Time, animations []desktop.Rect) (last time.Time, late image.Rectangle) {
+// judge returns the last change of a wait that matters, and what mattered in the time after it.
+// What matters is outside of the animations, and is not what only changes as a caret or a clock
+// does: in 64x64 pixels or less, again and again, also after other waits.
+func (w *watcher) judge(a wait, all []wait) (last time.Time, late image.Rectangle) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last = begin
+	var counted []change
 	for _, c := range w.changes {
+		after := func(o wait) bool { return c.at.After(o.end) && o.covers(c.at) }
+		if a.covers(c.at) || slices.ContainsFunc(all, after) {
+			counted = append(counted, c)
+		}
+	}
+	last = a.begin
+	for _, c := range counted {
+		if !a.covers(c.at) {
+			continue
+		}
 		for _, r := range c.areas {
 			switch {
-			case slices.ContainsFunc(animations, func(a desktop.Rect) bool {
+			case slices.ContainsFunc(a.result.Animating, func(a desktop.Rect) bool {
 				return r.In(image.Rect(a.X, a.Y, a.X+a.Width, a.Y+a.Height).Inset(-64))
-			}), c.at.After(end) && w.repeats(r):
-			case c.at.After(end):
+			}), c.at.After(a.end) && repeats(counted, r):
+			case c.at.After(a.end):
 				late = late.Union(r)
-			case !w.repeats(r):
+			case !repeats(counted, r):
 				last = c.at
 			}
 		}
@@ -137,8 +142,11 @@ func (w *watcher) judge(begin, end time.Time, animations []desktop.Rect) (last t
 	return last, late
 }
 
+// covers reports whether a time is from the action to the end of watching.
+func (a wait) covers(t time.Time) bool { return !t.Before(a.begin) && !t.After(a.end.Add(after)) }
+
 // repeats reports whether an area is that of a caret, or small and changes more than once.
-func (w *watcher) repeats(r image.Rectangle) bool {
+func repeats(changes []change, r image.Rectangle) bool {
 	switch {
 	case r.Dx() > 64 || r.Dy() > 64:
 		return false
@@ -146,7 +154,7 @@ func (w *watcher) repeats(r image.Rectangle) bool {
 		return true
 	}
 	times := 0
-	for _, c := range w.changes {
+	for _, c := range changes {
 		for _, other := range c.areas {
 			if other.Overlaps(r) && other.In(r.Inset(-16)) {
 				times++
