@@ -147,6 +147,42 @@ func TestViewerActs(t *testing.T) {
 	}
 }
 
+// TestAgentsOnlyWatch: an agent that watches cannot take control from a person as another viewer.
+func TestAgentsOnlyWatch(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	_, agent := s.token(t, `{"scope":"agent","desktop":"main","name":"bot"}`)
+	_, person := s.token(t, `{"scope":"control","desktop":"main","name":"ann"}`)
+	ann := s.dial(t, mainPath+"/stream/video?access_token="+person, http.Header{})
+	signal(t, ann, "system/init")
+	if err := ann.WriteJSON(map[string]any{"event": "control/take"}); err != nil {
+		t.Fatal(err)
+	}
+	if host := signal(t, ann, "control/host"); host["host_name"] != "ann" {
+		t.Fatalf("control/host = %v", host)
+	}
+	bot := s.dial(t, mainPath+"/stream/video?role=control&name=Alice&access_token="+agent, http.Header{})
+	begun := signal(t, bot, "system/init")
+	own := begun["sessions"].(map[string]any)[begun["session_id"].(string)].(map[string]any)
+	if profile := own["profile"].(map[string]any); profile["can_host"] != false || profile["name"] != "Alice" {
+		t.Fatalf("the agent's viewer: %v", profile)
+	}
+	for _, event := range []string{"control/take", "control/type", "control/request"} {
+		if err := bot.WriteJSON(map[string]any{"event": event, "payload": map[string]any{"force": true, "text": "x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(t, bot, "control/refused") // the last message
+	as := bearer(agent)
+	as["Deskhand-Viewer"] = begun["viewer_key"].(string)
+	for path, body := range map[string]string{"/control/take": `{"force":true}`, "/mouse/move": `{"x":5,"y":6}`} {
+		p := s.do(t, call{path: mainPath + path, body: body, header: as}).problem(t, 409, "control_held")
+		if h := p["holder"].(map[string]any); h["name"] != "ann" {
+			t.Errorf("%s: %v", path, p)
+		}
+	}
+}
+
 // TestStalledViewer: a viewer that does not read what it caused does not keep the live view
 // from ending.
 func TestStalledViewer(t *testing.T) {

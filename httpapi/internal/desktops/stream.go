@@ -71,7 +71,7 @@ func statusOf(s *webrtc.Streamer, g *grants.Grant) streamStatus {
 type watchInput struct {
 	Desktop string `path:"desktop" default:"main"`
 	Name    string `query:"name" maxLength:"64" doc:"Name that other viewers see"`
-	Role    string `query:"role" enum:"view,control" default:"control" doc:"With view, the viewer cannot get control"`
+	Role    string `query:"role" enum:"view,control" default:"control" doc:"With view, the viewer cannot get control. With a token of the scope view or agent it never can"`
 }
 
 type whepInput struct {
@@ -174,10 +174,9 @@ func (a *Area) watch(r rest.Route, serve func(context.Context, *webrtc.Streamer,
 			return nil, err
 		}
 		return &rest.SocketOutput{Body: func(ctx huma.Context) {
-			g := rest.RequestOf(ctx).Grant
 			o := a.viewer(rest.RequestOf(ctx))
-			o.Name, o.ViewOnly = in.Name, in.Role == "view" || g != nil && g.Scope == grants.ScopeView
-			if g != nil {
+			o.Name, o.ViewOnly = in.Name, o.ViewOnly || in.Role == "view"
+			if g := rest.RequestOf(ctx).Grant; g != nil {
 				o.Name = cmp.Or(o.Name, g.Name)
 			}
 			a.Upgrade(ctx, signalMost, func(ctx context.Context, ws *rest.Socket) {
@@ -277,8 +276,8 @@ func (a *Area) play(ctx context.Context, in *whepInput) (*whepOutput, error) {
 	return &whepOutput{ContentType: sdpType, Location: location, Link: played.Links(), Body: []byte(played.Answer)}, nil
 }
 
-// viewer returns what webrtc has to know of a viewer's request: where it comes from, and
-// how it reached this server.
+// viewer returns what webrtc has to know of a viewer's request: where it comes from, how it
+// reached this server, and what its token allows.
 func (a *Area) viewer(r *rest.Request) webrtc.ViewerOptions {
 	c := r.Fiber
 	o := webrtc.ViewerOptions{
@@ -288,6 +287,8 @@ func (a *Area) viewer(r *rest.Request) webrtc.ViewerOptions {
 	}
 	if r.Grant != nil {
 		o.Owner, o.Until = r.Grant.ViewersOf(), r.Grant.Context()
+		// A viewer counts as a person, from whom no agent takes control.
+		o.ViewOnly = r.Grant.Scope == grants.ScopeView || r.Grant.Scope == grants.ScopeAgent
 	}
 	return o
 }
