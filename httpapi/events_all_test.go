@@ -332,6 +332,9 @@ func TestAllEventsOfDesktops(t *testing.T) {
 	}
 	s.do(t, call{method: http.MethodDelete, path: "/v1/desktops/other"}).want(t, http.StatusNoContent)
 	again.await(func(e allEvent) bool { return e.Type == "status" && e.Desktop == "other" && e.State == "deleted" })
+	if strings.Contains(again.last, "other") || !strings.Contains(again.last, "main") {
+		t.Errorf("the id after the deletion: %s", again.last)
+	}
 }
 
 // TestAllEventsOfGuests: tokens for desktops get the events of their desktops alone, and never

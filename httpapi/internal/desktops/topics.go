@@ -50,23 +50,40 @@ const deleted desktop.State = "deleted"
 type followedDesktop struct {
 	state desktop.State
 	began time.Time // the start whose events are followed; zero: none
+
+	ctx       context.Context //nolint:containedctx // ends when the desktop is deleted, and with the source
+	deleted   context.CancelFunc
+	followers sync.WaitGroup
 }
 
 func desktopKey(id string) string { return "desktop:" + id }
 
 // run is a source. It begins with the state of each desktop.
 func (s *desktopSource) run(ctx context.Context, send func(events.Message) bool) error {
-	ctx, stop := context.WithCancel(ctx)
-	var followers sync.WaitGroup
-	defer followers.Wait()
-	defer stop()
 	if s.recordings && len(s.from) > 0 && !send(events.Reset("recordings", nil)) {
 		return nil
 	}
 	known := map[*fleet.Instance]*followedDesktop{}
+	defer func() {
+		for _, k := range known {
+			k.end()
+		}
+	}()
 	for {
 		changed := s.fleet.Changed()
 		all := s.fleet.List()
+		for inst, k := range known { // first, because another desktop may have the id now
+			if slices.Contains(all, inst) {
+				continue
+			}
+			k.end()
+			delete(known, inst)
+			m := stateMessage(inst, deleted)
+			m.Key = desktopKey(inst.ID())
+			if s.input && !send(m) {
+				return nil
+			}
+		}
 		for _, inst := range all {
 			if !shows(s.grant, inst.ID()) {
 				continue
@@ -74,22 +91,14 @@ func (s *desktopSource) run(ctx context.Context, send func(events.Message) bool)
 			k := known[inst]
 			if k == nil {
 				k = &followedDesktop{}
+				k.ctx, k.deleted = context.WithCancel(ctx)
 				known[inst] = k
 				if s.recordings {
 					feed := followRecordings(inst, s.grant)
-					followers.Go(func() { sendRecordings(ctx, feed, send) })
+					k.followers.Go(func() { sendRecordings(k.ctx, feed, send) })
 				}
 			}
-			if s.input && !s.update(ctx, inst, k, &followers, send) {
-				return nil
-			}
-		}
-		for inst := range known {
-			if slices.Contains(all, inst) {
-				continue
-			}
-			delete(known, inst)
-			if s.input && !send(stateMessage(inst, deleted)) {
+			if s.input && !s.update(ctx, inst, k, send) {
 				return nil
 			}
 		}
@@ -101,13 +110,19 @@ func (s *desktopSource) run(ctx context.Context, send func(events.Message) bool)
 	}
 }
 
+// end waits until the events before the desktop's deletion were sent, or the stream has ended.
+func (k *followedDesktop) end() {
+	k.deleted()
+	k.followers.Wait()
+}
+
 func stateMessage(inst *fleet.Instance, state desktop.State) events.Message {
 	return events.Message{Name: "desktop", Data: stateEvent{"status", time.Now(), inst.ID(), state, inst.Status().Idle}}
 }
 
 // update sends the state of a desktop if it has changed, and begins to follow the events of a
 // desktop that has started.
-func (s *desktopSource) update(ctx context.Context, inst *fleet.Instance, k *followedDesktop, followers *sync.WaitGroup, send func(events.Message) bool) bool {
+func (s *desktopSource) update(ctx context.Context, inst *fleet.Instance, k *followedDesktop, send func(events.Message) bool) bool {
 	status := inst.Status()
 	if status.State == k.state {
 		return true
@@ -130,9 +145,17 @@ func (s *desktopSource) update(ctx context.Context, inst *fleet.Instance, k *fol
 		sub.Close()
 		return false
 	}
-	followers.Go(func() {
+	stop := context.AfterFunc(k.ctx, func() {
+		if ctx.Err() != nil {
+			sub.Close() // and not Finish, which ends the run of a person's typing
+			return
+		}
+		sub.Finish()
+	})
+	k.followers.Go(func() {
 		defer sub.Close()
-		s.follow(ctx, inst.ID(), start, sub, send)
+		defer stop()
+		s.follow(inst.ID(), start, sub, send)
 	})
 	return true
 }
@@ -157,43 +180,34 @@ func (s *desktopSource) begin(id string, d fleet.Desktop, began time.Time) (afte
 }
 
 // follow sends the events of one start of a desktop.
-func (s *desktopSource) follow(ctx context.Context, id, start string, sub *desktop.Subscription, send func(events.Message) bool) {
+func (s *desktopSource) follow(id, start string, sub *desktop.Subscription, send func(events.Message) bool) {
 	since := s.grant.ShownSince()
-	for {
-		select {
-		case e, open := <-sub.Events():
-			if !open {
-				return
-			}
-			m := events.Message{Key: desktopKey(id), At: events.PairOf(start, e.Seq)}
-			switch {
-			case e.Type == desktop.EventGap:
-				m.Name, m.Data = "reset", events.Reset("desktop", map[string]any{"desktop": id}).Data
-			case !e.Time.Before(since) && s.wanted(e.Type):
-				m.Name, m.Data = "desktop", e
-			}
-			if !send(m) {
-				return
-			}
-		case <-ctx.Done():
+	for e := range sub.Events() {
+		m := events.Message{Key: desktopKey(id), At: events.PairOf(start, e.Seq)}
+		switch {
+		case e.Type == desktop.EventGap:
+			m.Name, m.Data = "reset", events.Reset("desktop", map[string]any{"desktop": id}).Data
+		case !e.Time.Before(since) && s.wanted(e.Type):
+			m.Name, m.Data = "desktop", e
+		}
+		if !send(m) {
 			return
 		}
 	}
 }
 
-// sendRecordings sends the changes of a desktop's recordings, and closes the feed.
+// sendRecordings sends the changes of a desktop's recordings until ctx ends, and closes the feed.
 func sendRecordings(ctx context.Context, feed *recordingFeed, send func(events.Message) bool) {
 	defer feed.Close()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-feed.Changed():
-			for _, e := range feed.events() {
-				if !send(events.Message{Name: "recordings", Data: e}) {
-					return
-				}
+		case <-ctx.Done(): // the last changes may not have been sent
+		}
+		for _, e := range feed.events() {
+			if !send(events.Message{Name: "recordings", Data: e}) {
+				return
 			}
-		case <-ctx.Done():
-			return
 		}
 	}
 }

@@ -16,7 +16,7 @@ type Message struct {
 	Name string // of the event; empty: there is none
 	Data any    // for JSON
 	Key  string // of the source's position; empty: it has none
-	At   string
+	At   string // empty: the position is removed
 }
 
 // Reset returns the event that tells the client to read what a topic is about again.
@@ -116,7 +116,11 @@ func (f *feed) next(ctx context.Context) ([]Message, error) {
 // write writes messages. It returns false after the last one.
 func (f *feed) write(w *rest.EventWriter, batch []Message) (more bool) {
 	for _, m := range batch {
-		if m.Key != "" {
+		switch {
+		case m.Key == "":
+		case m.At == "":
+			delete(f.positions, m.Key)
+		default:
 			f.positions[m.Key] = m.At
 		}
 		if m.Name == "" {

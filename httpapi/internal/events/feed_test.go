@@ -81,6 +81,19 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestPositionEnds: a source removes its position, so that ids do not grow.
+func TestPositionEnds(t *testing.T) {
+	t.Parallel()
+	f := newFeed(Positions{"a": "1"}, time.Minute, nil)
+	defer f.close()
+	if f.write(nil, []Message{{Key: "b", At: "2"}}); f.positions.String() != "a=1&b=2" {
+		t.Errorf("positions: %s", f.positions)
+	}
+	if f.write(nil, []Message{{Key: "b"}}); f.positions.String() != "a=1" {
+		t.Errorf("positions after the end of b: %s", f.positions)
+	}
+}
+
 // TestPositions: the id of an event has every position, whatever is in it.
 func TestPositions(t *testing.T) {
 	t.Parallel()
