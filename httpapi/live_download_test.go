@@ -6,12 +6,14 @@ import (
 	"testing"
 )
 
-// TestLiveDownloadsOfTokens: 64 clients with limited tokens follow recordings. A further one gets
-// 503 until another has left. The server's token is not bounded.
+// TestLiveDownloadsOfTokens: 64 clients with limited tokens follow recordings, 32 with one of them. A
+// further one gets 503 until another has left. The server's token is not bounded.
 func TestLiveDownloadsOfTokens(t *testing.T) {
 	t.Parallel()
 	s := recordable(t, `{"width":320,"height":240}`)
 	_, view := s.token(t, `{"scope":"view"}`)
+	_, control := s.token(t, `{"scope":"control"}`)
+	_, other := s.token(t, `{"scope":"view"}`)
 	id := s.post(t, mainPath+"/recordings", `{}`).want(t, 201).json(t)["id"].(string)
 	follow := func(token string) (status int, retry string, leave func()) {
 		t.Helper()
@@ -28,17 +30,23 @@ func TestLiveDownloadsOfTokens(t *testing.T) {
 		return resp.StatusCode, resp.Header.Get("Retry-After"), func() { cancel(); resp.Body.Close() }
 	}
 	var leave func()
-	for i := range 64 {
-		status, _, end := follow(view)
-		if status != http.StatusOK {
-			t.Fatalf("download %d: %d", i+1, status)
+	for _, token := range []string{control, view} {
+		for i := range 32 {
+			status, _, end := follow(token)
+			if status != http.StatusOK {
+				t.Fatalf("download %d: %d", i+1, status)
+			}
+			defer end()
+			leave = end
 		}
-		defer end()
-		leave = end
+		status, retry, end := follow(token)
+		if end(); status != http.StatusServiceUnavailable || retry == "" {
+			t.Errorf("one more of a token: %d, Retry-After %q", status, retry)
+		}
 	}
-	status, retry, end := follow(view)
-	if end(); status != http.StatusServiceUnavailable || retry == "" {
-		t.Errorf("one more: %d, Retry-After %q", status, retry)
+	status, _, end := follow(other)
+	if end(); status != http.StatusServiceUnavailable {
+		t.Errorf("one more of all tokens: %d", status)
 	}
 	status, _, end = follow(s.Token())
 	if end(); status != http.StatusOK {

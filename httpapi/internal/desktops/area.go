@@ -80,21 +80,19 @@ type Area struct {
 	mcp      mcpServers
 	activity trackers
 
-	// eventStreams has an element for each event stream with a token of a scope other than
-	// admin.
-	eventStreams chan struct{}
+	eventStreams *rest.SharedPlaces
 }
 
 // Register adds the routes of desktops.
 func Register(api *rest.API, cfg Config) *Area {
 	a := &Area{
 		Group: rest.Group{API: api, Problem: Problem}, cfg: cfg, fleet: cfg.Fleet,
-		mcp: mcpServers{all: map[string]mcpServer{}}, eventStreams: make(chan struct{}, maxEventStreams),
+		mcp: mcpServers{all: map[string]mcpServer{}}, eventStreams: rest.NewSharedPlaces(maxEventStreams),
 	}
 	for _, register := range []func(){
 		a.registerLifecycle, a.registerScreenshots, a.registerMouse, a.registerKeyboard, a.registerClipboard, a.registerWindows,
 		a.registerPrograms, a.registerDisplay, a.registerEvents, a.registerStream, a.registerControl,
-		recordings{a, make(chan struct{}, maxLiveDownloads), make(chan struct{}, maxGuestClips)}.register, a.registerMCP,
+		recordings{a, rest.NewSharedPlaces(maxLiveDownloads), rest.NewSharedPlaces(maxGuestClips)}.register, a.registerMCP,
 	} {
 		register()
 	}

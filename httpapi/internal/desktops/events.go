@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
-
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/fleet"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
@@ -53,7 +51,7 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 	r := rest.RequestIn(ctx)
 	return rest.AnswerFeed(a.API, rest.Feed[streamEvent]{
 		Open: func() *rest.Problem {
-			end, bad := a.enterEvents(r)
+			end, bad := EnterStream(a, r)
 			if bad != nil {
 				return bad
 			}
@@ -84,28 +82,6 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 // maxEventStreams is how many event streams may be open with tokens of a scope other than
 // admin. Each action is sent to each of them.
 const maxEventStreams = 128
-
-// enterEvents counts an event stream until leave is called. The problem is nil unless there are
-// too many.
-func (a *Area) enterEvents(r *rest.Request) (leave func(), bad *rest.Problem) {
-	if !r.Limited() {
-		return func() {}, nil
-	}
-	bad = rest.Unavailable.Problem("too many event streams are open; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
-	own := r.Grant.Streams()
-	select {
-	case own <- struct{}{}:
-	default:
-		return nil, bad
-	}
-	select {
-	case a.eventStreams <- struct{}{}:
-	default:
-		<-own
-		return nil, bad
-	}
-	return func() { <-a.eventStreams; <-own }, nil
-}
 
 // release releases the control of a caller that has disconnected.
 func (a *Area) release(c controller, caller desktop.Actor) {
@@ -223,7 +199,9 @@ func (f *eventFeed) close() {
 
 // EnterStream counts an event stream of a request until leave is called. The problem is nil
 // if there is a place for it.
-func EnterStream(a *Area, r *rest.Request) (leave func(), bad *rest.Problem) { return a.enterEvents(r) }
+func EnterStream(a *Area, r *rest.Request) (leave func(), bad *rest.Problem) {
+	return a.eventStreams.Enter(r, "too many event streams are open")
+}
 
 // shows reports whether a token is good for a desktop.
 func shows(g *grants.Grant, id string) bool { return g == nil || g.Desktop == "" || g.Desktop == id }

@@ -19,13 +19,7 @@ import (
 // recordings has the routes of recordings.
 type recordings struct {
 	*Area
-
-	// liveDownloads has an element for each client that follows a recording with a token
-	// of a scope other than admin.
-	liveDownloads chan struct{}
-
-	// guestClips has an element for each clip of such a client.
-	guestClips chan struct{}
+	liveDownloads, clips *rest.SharedPlaces
 }
 
 // recordBody says how to record. All members may be left out.

@@ -165,9 +165,9 @@ func (a recordings) sendClip(ctx context.Context, in *clipInput) (*rest.FileOutp
 		return nil, err
 	}
 	r := rest.RequestIn(ctx)
-	leave, err := enterAsGuest(r, a.guestClips, "too many clips are being made or read with tokens of a scope other than admin")
-	if err != nil {
-		return nil, err
+	leave, bad := a.clips.Enter(r, "too many clips are being made or read with tokens of a scope other than admin")
+	if bad != nil {
+		return nil, bad
 	}
 	clip, err := store.Clip(ctx, in.ID, req)
 	if err != nil {
@@ -220,15 +220,6 @@ const (
 	maxGuestClips    = 4  // clips that are being made or read
 )
 
-// enterAsGuest is like rest.Enter for requests with a token of a scope other than admin. Others
-// take no place.
-func enterAsGuest(r *rest.Request, places chan struct{}, full string) (leave func(), err error) {
-	if !r.Limited() {
-		return func() {}, nil
-	}
-	return rest.Enter(places, full)
-}
-
 // followVideo sends a recording while it is made.
 func (a recordings) followVideo(r *rest.Request, store *recording.Store, id string) (*rest.FileOutput, error) {
 	info, err := store.Get(id)
@@ -240,9 +231,9 @@ func (a recordings) followVideo(r *rest.Request, store *recording.Store, id stri
 		out.Body = func(ctx huma.Context) { ctx.SetStatus(out.Status) }
 		return out, nil
 	}
-	leave, err := enterAsGuest(r, a.liveDownloads, "too many clients follow recordings")
-	if err != nil {
-		return nil, err
+	leave, bad := a.liveDownloads.Enter(r, "too many clients follow recordings")
+	if bad != nil {
+		return nil, bad
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // it outlives the handler
 	context.AfterFunc(ctx, leave)

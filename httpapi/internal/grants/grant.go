@@ -79,15 +79,10 @@ type Grant struct {
 	makePlaces sync.Once
 	places     chan struct{}
 	large      chan struct{}
-	streams    chan struct{}
 }
 
-const (
-	// requestPlaces is how many requests with a token are handled at the same time.
-	requestPlaces = 32
-	// streamPlaces is how many event streams of desktops may be open with a token.
-	streamPlaces = 64
-)
+// requestPlaces is how many requests with a token are handled at the same time.
+const requestPlaces = 32
 
 // Places has an element for each request with the token that is handled. A request waits
 // until it can send one, and receives one at its end, so that one token does not take the
@@ -104,16 +99,9 @@ func (g *Grant) Large() chan struct{} {
 	return g.large
 }
 
-// Streams has an element for each open event stream with the token. A stream sends one, if it
-// can, and receives one at its end.
-func (g *Grant) Streams() chan struct{} {
-	g.initPlaces()
-	return g.streams
-}
-
 func (g *Grant) initPlaces() {
 	g.makePlaces.Do(func() {
-		g.places, g.large, g.streams = make(chan struct{}, requestPlaces), make(chan struct{}, 1), make(chan struct{}, streamPlaces)
+		g.places, g.large = make(chan struct{}, requestPlaces), make(chan struct{}, 1)
 	})
 }
 

@@ -28,7 +28,7 @@ type packing struct {
 // EnterArchive takes a place of an archive that is sent or unpacked, until leave is called. It
 // returns a Problem if there is none.
 func EnterArchive(a *API, r *Request) (leave func(), err error) {
-	return Enter(a.packs.of(r), "too many archives are being sent or unpacked")
+	return enter(a.packs.of(r), "too many archives are being sent or unpacked")
 }
 
 // Pack begins to make such a thing, and returns the body of the answer. What goes

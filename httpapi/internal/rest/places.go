@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -35,15 +36,54 @@ func (p *placesByScope) of(r *Request) chan struct{} {
 	return p.others
 }
 
-// Enter takes one of the places until leave is called. It returns a Problem with the text full if
+// enter takes one of the places until leave is called. It returns a Problem with the text full if
 // none is free.
-func Enter(places chan struct{}, full string) (leave func(), err error) {
+func enter(places chan struct{}, full string) (leave func(), err error) {
 	select {
 	case places <- struct{}{}:
 		return sync.OnceFunc(func() { <-places }), nil
 	default:
 		return nil, Unavailable.Problem(full+"; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
 	}
+}
+
+// SharedPlaces are places for what tokens of a scope other than admin do at the same time. One
+// token gets half of them.
+type SharedPlaces struct {
+	all int
+
+	mu    sync.Mutex // guards taken
+	taken []string   // ids of tokens
+}
+
+// NewSharedPlaces returns a number of places.
+func NewSharedPlaces(all int) *SharedPlaces { return &SharedPlaces{all: all} }
+
+// Enter takes a place until leave is called. It returns a problem with the text full if the
+// request's token gets none. Requests of the server's own token and of admin tokens need none.
+func (p *SharedPlaces) Enter(r *Request, full string) (leave func(), bad *Problem) {
+	if !r.Limited() {
+		return func() {}, nil
+	}
+	id := r.Grant.ID
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := 0
+	for _, other := range p.taken {
+		if other == id {
+			own++
+		}
+	}
+	if own >= p.all/2 || len(p.taken) >= p.all {
+		return nil, Unavailable.Problem(full+"; try again later").WithHeader(fiber.HeaderRetryAfter, "5")
+	}
+	p.taken = append(p.taken, id)
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		i := slices.Index(p.taken, id)
+		p.taken = slices.Delete(p.taken, i, i+1)
+	}), nil
 }
 
 // awaitPlace is the middleware that has a request wait for its places. The adapter gives
