@@ -96,6 +96,11 @@ type Version struct {
 	JavaScript string `json:"jsVersion"`
 }
 
+// limited returns v with at most maxText characters of its texts.
+func (v Version) limited() Version {
+	return Version{limited(v.Product), limited(v.Protocol), limited(v.Revision), limited(v.UserAgent), limited(v.JavaScript)}
+}
+
 // Start starts a browser on a desktop, as the desktop's user, and returns when it answers. It
 // blocks for at most 45 s. ctx bounds only the start. The browser lives until Close or the end of
 // the desktop, or until a person closes its last window.
@@ -247,9 +252,13 @@ func (b *Browser) prepare(ctx context.Context) error {
 	if err := b.call(ctx, "", "Browser.getVersion", nil, &b.version); err != nil {
 		return err
 	}
+	b.version = b.version.limited()
 	var broker attachment
 	if err := b.call(ctx, "", "Target.attachToBrowserTarget", nil, &broker); err != nil {
 		return err
+	}
+	if len(broker.SessionID) > maxID {
+		return errLongID
 	}
 	b.mu.Lock()
 	b.broker = broker.SessionID

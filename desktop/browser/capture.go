@@ -29,7 +29,8 @@ type Value struct {
 
 // Evaluate evaluates a script in a page and returns its value. It returns a *ScriptError if the
 // script throws, a *DialogError if a dialog has stopped the page for a second, ErrTooLarge if the
-// value has more than 4 MiB, and a *desktop.DeadlineError after the timeout.
+// value has more than 4 MiB or 250,000 elements and members, and a *desktop.DeadlineError after the
+// timeout.
 func (b *Browser) Evaluate(ctx context.Context, e Evaluate) (Value, error) {
 	e.Timeout = cmp.Or(e.Timeout, 10_000)
 	switch err := checkTimeout(e.Timeout); {
@@ -49,7 +50,7 @@ func (b *Browser) Evaluate(ctx context.Context, e Evaluate) (Value, error) {
 	}
 	value := json.RawMessage("null")
 	if err == nil {
-		err = b.evaluateIn(ctx, session, 0, e.Expression, &value)
+		err = b.evaluateLarge(ctx, session, 0, e.Expression, &value, maxValue)
 	}
 	if err == nil && len(value) > maxValue {
 		err = fmt.Errorf("%w: the value has more than 4 MiB", ErrTooLarge)
@@ -191,10 +192,17 @@ func (b *Browser) Text(ctx context.Context, q TextQuery) (PageText, error) {
 	t, session, err := b.tab(ctx, q.Tab)
 	var p PageText
 	if err == nil {
-		err = b.runScript(ctx, frame{id: t.id, session: session}, "text", &p, q.Limit)
+		err = b.runLarge(ctx, frame{id: t.id, session: session}, escaped*q.Limit, "text", &p, q.Limit)
 	}
 	if err != nil {
 		return PageText{}, explain(ctx, err)
+	}
+	characters := 0
+	for i := range p.Text {
+		if characters++; characters > q.Limit {
+			p.Text, p.Truncated = p.Text[:i], true
+			break
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

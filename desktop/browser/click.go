@@ -253,7 +253,9 @@ func (b *elements) reach(ctx context.Context, c Click, t *tab, session string, r
 		dx, dy := (at.X-seen.X)*base.Zoom, (at.Y-seen.Y)*base.Zoom
 		if math.Abs(dx) <= 1 && math.Abs(dy) <= 1 {
 			b.mu.Lock()
-			t.origin = base
+			if len(base.Key) <= maxID {
+				t.origin = base
+			}
 			b.mu.Unlock()
 			return &p, nil
 		}

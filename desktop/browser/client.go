@@ -25,6 +25,7 @@ const (
 	maxQueue     = 64 << 20  // bytes that wait for a client, or one message
 	maxQueues    = 128 << 20 // bytes that wait for all clients of a browser
 	maxSessions  = 1000      // of one client
+	maxContexts  = 1000      // of one client; downloads of further ones go where those of the profile go
 	attachLimit  = 10 * time.Second
 	lastLimit    = 5 * time.Second
 )
@@ -136,7 +137,11 @@ func (c *client) attach(ctx context.Context, target string) error {
 		case m.fault != nil:
 			answers <- fmt.Errorf("%w: %w", ErrNoTarget, faultOf(m.fault))
 		default:
-			if err := json.Unmarshal(m.result, &result); err != nil {
+			err := m.decode(&result, maxAnswer)
+			if err == nil && len(result.SessionID) > maxID {
+				err = errLongID
+			}
+			if err != nil {
 				answers <- err
 				return
 			}
@@ -419,9 +424,10 @@ func contextIn(text []byte) string {
 }
 
 func (c *client) madeContext(result []byte) {
-	if id := contextIn(result); id != "" {
-		c.b.mu.Lock()
-		defer c.b.mu.Unlock()
+	id := contextIn(result)
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	if id != "" && len(id) <= maxID && len(c.contexts) < maxContexts {
 		c.contexts[id] = true
 	}
 }

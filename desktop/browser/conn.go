@@ -3,7 +3,6 @@ package browser
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 
 const (
 	// maxMessage bounds an answer of the browser, and maxEvent an event. Pages choose the size of
-	// events, such as messages on the console.
+	// events, such as messages on the console. This package decodes smaller answers: see answerSize.
 	maxMessage = 64 << 20
 	maxEvent   = 16 << 20
 
@@ -52,8 +51,8 @@ type conn struct {
 }
 
 // pendingCall is a command that the browser has not answered. answered is called by the
-// goroutine that reads, and must not block. The members of the message are valid during the
-// call.
+// goroutine that reads, so one answer is decoded at a time. It must not block. The members of the
+// message are valid during the call.
 type pendingCall struct {
 	session  string
 	answered func(m message)
@@ -143,14 +142,15 @@ func (c *conn) sessionEnded(session string) {
 // call sends a command and decodes its result into result, unless that is nil. The error is
 // a *Fault if the browser refuses the command.
 func (c *conn) call(ctx context.Context, session, method string, params, result any) error {
-	return c.callUntil(ctx, nil, session, method, params, result)
+	return c.callUntil(ctx, nil, session, method, params, result, answerSize(method))
 }
 
 // errStopped is returned by callUntil.
 var errStopped = errors.New("stopped")
 
-// callUntil is like call, but returns errStopped once stop is closed.
-func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, method string, params, result any) error {
+// callUntil is like call, but returns errStopped once stop is closed, and ErrTooLarge if the result has
+// more than most bytes.
+func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, method string, params, result any, most int) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -158,34 +158,28 @@ func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, met
 	if params != nil {
 		raw = encode(params)
 	}
-	type answer struct {
-		result []byte
-		err    error
-	}
-	answers := make(chan answer, 1)
+	var decoding sync.Mutex // result is the caller's once left is true
+	left := false
+	defer func() {
+		decoding.Lock()
+		defer decoding.Unlock()
+		left = true
+	}()
+	answers := make(chan error, 1)
 	id, err := c.send(ctx, quote(session), quote(method), raw, func(m message) {
-		if m.fault != nil {
-			answers <- answer{err: faultOf(m.fault)}
-			return
+		decoding.Lock()
+		defer decoding.Unlock()
+		if !left {
+			answers <- m.decode(result, most)
 		}
-		a := answer{}
-		if result != nil {
-			a.result = bytes.Clone(m.result)
-		}
-		answers <- a
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, c.why(err))
 	}
 	select {
-	case a := <-answers:
-		switch {
-		case a.err != nil:
-			return fmt.Errorf("%s: %w", method, a.err)
-		case result != nil:
-			if err := json.Unmarshal(a.result, result); err != nil {
-				return fmt.Errorf("%s: %w", method, err)
-			}
+	case err := <-answers:
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
 		}
 		return nil
 	case <-stop:
@@ -207,14 +201,6 @@ func (c *conn) why(err error) error {
 	default:
 		return err
 	}
-}
-
-func faultOf(text []byte) *Fault {
-	f := new(Fault)
-	if err := json.Unmarshal(text, f); err != nil {
-		f.Message = "an error that cannot be read"
-	}
-	return f
 }
 
 // read reads messages until the connection ends.

@@ -104,7 +104,7 @@ func (b *elements) coveredBy(ctx context.Context, f frame, top hit) (why string,
 		return "", err
 	}
 	if v.Result.Value != "" {
-		name = v.Result.Value
+		name = limited(v.Result.Value)
 	}
 	return "covered by " + name, nil
 }

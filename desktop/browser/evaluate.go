@@ -16,9 +16,29 @@ type ScriptError struct{ Message string }
 
 func (e *ScriptError) Error() string { return "the script has failed: " + e.Message }
 
+// scriptValue decodes the value of a script into result, unless that is nil. null and undefined
+// leave result as it is.
+type scriptValue struct {
+	result any
+	err    error
+}
+
+func (v *scriptValue) UnmarshalJSON(text []byte) error {
+	if v.result != nil && string(text) != "null" {
+		v.err = json.Unmarshal(text, v.result)
+	}
+	return nil // there may be an exception
+}
+
 // evaluateIn evaluates an expression in a session and an execution context, where 0 is the
-// page's own. It decodes the value into result.
+// page's own. It decodes the value into result. It returns an error that wraps ErrTooLarge if the value has
+// more than maxAnswer bytes.
 func (b *tabs) evaluateIn(ctx context.Context, session string, contextID int, expression string, result any) error {
+	return b.evaluateLarge(ctx, session, contextID, expression, result, maxAnswer)
+}
+
+// evaluateLarge is like evaluateIn for a value of at most most bytes.
+func (b *tabs) evaluateLarge(ctx context.Context, session string, contextID int, expression string, result any, most int) error {
 	params := map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}
 	if contextID != 0 {
 		params["contextId"] = contextID
@@ -27,19 +47,20 @@ func (b *tabs) evaluateIn(ctx context.Context, session string, contextID int, ex
 		params["timeout"] = max(1, time.Until(deadline).Milliseconds())
 	}
 	var v struct {
-		Result           remoteObject `json:"result"`
-		ExceptionDetails *exception   `json:"exceptionDetails"`
+		Result struct {
+			Value scriptValue `json:"value"`
+		} `json:"result"`
+		ExceptionDetails *exception `json:"exceptionDetails"`
 	}
-	if err := b.callPage(ctx, session, "Runtime.evaluate", params, &v); err != nil {
+	v.Result.Value.result = result
+	const around = 64 << 10 // what the answer has in addition to the value
+	if err := b.callLarge(ctx, session, "Runtime.evaluate", params, &v, most+around); err != nil {
 		return err
 	}
 	if v.ExceptionDetails != nil {
 		return &ScriptError{limited(v.ExceptionDetails.message())}
 	}
-	if result == nil || v.Result.Value == nil {
-		return nil
-	}
-	if err := json.Unmarshal(v.Result.Value, result); err != nil {
+	if err := v.Result.Value.err; err != nil {
 		return fmt.Errorf("evaluate: %w", err)
 	}
 	return nil
@@ -77,15 +98,20 @@ func (b *tabs) awaitNoDialog(ctx context.Context, session string) error {
 // callPage is call for a command that a page answers. It returns a *NotReadyError if the page has
 // crashed, or crashes: such a page does not answer.
 func (b *tabs) callPage(ctx context.Context, session, method string, params, result any) error {
+	return b.callLarge(ctx, session, method, params, result, answerSize(method))
+}
+
+// callLarge is like callPage for an answer of at most most bytes.
+func (b *tabs) callLarge(ctx context.Context, session, method string, params, result any, most int) error {
 	b.mu.Lock()
 	t := b.followed[session]
 	if t == nil {
 		b.mu.Unlock()
-		return b.call(ctx, session, method, params, result)
+		return b.conn.callUntil(ctx, nil, session, method, params, result, most)
 	}
 	crash, title, main := t.crash, t.info.Title, session == t.session
 	b.mu.Unlock()
-	err := b.conn.callUntil(ctx, crash, session, method, params, result)
+	err := b.conn.callUntil(ctx, crash, session, method, params, result, most)
 	if errors.Is(err, errStopped) {
 		return &NotReadyError{"the page " + title, "crashed; load another page"}
 	}

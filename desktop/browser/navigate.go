@@ -74,7 +74,7 @@ func (b *Browser) Navigate(ctx context.Context, n Navigate) (Tab, error) {
 		var v struct{ LoaderID, ErrorText string }
 		err = b.call(ctx, session, "Page.navigate", map[string]any{"url": n.URL}, &v)
 		if err == nil && v.ErrorText != "" && v.ErrorText != "net::ERR_ABORTED" { // a download is aborted
-			err = &NavigationError{limited(n.URL), v.ErrorText}
+			err = &NavigationError{limited(n.URL), limited(v.ErrorText)}
 		}
 		if v.ErrorText != "" || v.LoaderID == "" {
 			return "", err

@@ -110,6 +110,9 @@ type nodeFilter struct {
 	Name string `json:"name"`
 }
 
+// nodeSize is how many bytes of an answer a node may take: page.js cuts its role, name and value.
+const nodeSize = 500 * escaped
+
 // origin is where a page is on the screen, as page.js guesses it.
 type origin struct {
 	X, Y, Zoom float64
@@ -141,26 +144,33 @@ func (b *elements) outline(ctx context.Context, tabID string, q outlineQuery) (o
 			o.Truncated = q.Find == nil
 			break
 		}
-		if err := b.runScript(ctx, f, "outline", &v, rest); err != nil {
+		err := b.runLarge(ctx, f, maxAnswer+rest.Limit*nodeSize, "outline", &v, rest)
+		if err == nil && len(v.Nonce) > maxID {
+			err = errLongID
+		}
+		if err != nil {
 			if i == 0 {
 				return o, err
 			}
 			o.Truncated = o.Truncated || ctx.Err() != nil && q.Find == nil
 			continue // a frame that is loading
 		}
-		o.Truncated = o.Truncated || v.Truncated && q.Find == nil
+		o.Truncated = o.Truncated || (v.Truncated || len(v.Nodes) > rest.Limit) && q.Find == nil
 		if i == 0 {
 			base = b.calibrated(t, v.Origin)
 		} else if q.Find == nil && len(v.Nodes) > 0 {
 			o.Nodes = append(o.Nodes, Node{Role: "iframe", Name: f.url, Box: rectOf([4]float64{f.x, f.y, 0, 0}, base), Depth: f.depth - 1})
 		}
 		b.mu.Lock()
-		for _, n := range v.Nodes {
+		for _, n := range v.Nodes[:min(len(v.Nodes), rest.Limit)] {
 			n.Box[0] += f.x
 			n.Box[1] += f.y
-			out := Node{Role: n.Role, Name: n.Name, Value: n.Value, States: n.States, Box: rectOf(n.Box, base), Depth: n.Depth + f.depth}
+			out := Node{
+				Role: limited(n.Role), Name: limited(n.Name), Value: limited(n.Value), States: n.States,
+				Box: rectOf(n.Box, base), Depth: n.Depth + f.depth,
+			}
 			if n.N != 0 {
-				out.Ref = b.refOf(reference{o.Tab, f, v.Nonce, n.N, n.Role, n.Name})
+				out.Ref = b.refOf(reference{o.Tab, f, v.Nonce, n.N, out.Role, out.Name})
 			}
 			o.Nodes = append(o.Nodes, out)
 		}
@@ -221,6 +231,9 @@ func (b *elements) frames(ctx context.Context, t *tab, session string) []frame {
 		for _, child := range tree.ChildFrames {
 			if len(all) >= maxFrames {
 				return
+			}
+			if len(child.Frame.ID) > maxID {
+				continue
 			}
 			if c, ok := b.place(ctx, f, child.Frame.ID); ok {
 				c.url = limited(child.Frame.URL)

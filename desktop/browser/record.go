@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
 // ringSize is how many console messages and requests of a tab are kept.
@@ -94,6 +96,11 @@ func (o remoteObject) text() string {
 // largeEvent is the size of an event of which no text is taken.
 const largeEvent = 1 << 20
 
+// isLarge reports whether no text is taken of an event, because of its size or of its lists.
+func isLarge(params []byte) bool {
+	return len(params) > largeEvent || jsonlimit.CheckLimits(params, maxAnswerDepth, jsonlimit.MaxBodyValues) != nil
+}
+
 func (t *tab) consoleCalled(params json.RawMessage) {
 	var v struct {
 		Type       string         `json:"type"`
@@ -101,7 +108,7 @@ func (t *tab) consoleCalled(params json.RawMessage) {
 		StackTrace *stackTrace    `json:"stackTrace"`
 	}
 	m := ConsoleMessage{Time: time.Now(), Level: "log"}
-	if len(params) > largeEvent {
+	if isLarge(params) {
 		m.Text = fmt.Sprintf("(a message of %d bytes)", len(params))
 	} else if json.Unmarshal(params, &v) == nil {
 		var texts []string
@@ -134,7 +141,7 @@ func (t *tab) exceptionThrown(params json.RawMessage) {
 	var v struct {
 		ExceptionDetails exception `json:"exceptionDetails"`
 	}
-	if len(params) > largeEvent || json.Unmarshal(params, &v) != nil {
+	if isLarge(params) || json.Unmarshal(params, &v) != nil {
 		return
 	}
 	e := v.ExceptionDetails

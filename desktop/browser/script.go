@@ -31,11 +31,16 @@ type frame struct {
 
 // runScript calls a function of page.js in a frame.
 func (b *tabs) runScript(ctx context.Context, f frame, function string, result any, args ...any) error {
+	return b.runLarge(ctx, f, maxAnswer, function, result, args...)
+}
+
+// runLarge is like runScript for a result of at most most bytes.
+func (b *tabs) runLarge(ctx context.Context, f frame, most int, function string, result any, args ...any) error {
 	contextID, err := b.world(ctx, f)
 	if err != nil {
 		return err
 	}
-	return b.evaluateIn(ctx, f.session, contextID, scriptCall(function, args...), result)
+	return b.evaluateLarge(ctx, f.session, contextID, scriptCall(function, args...), result, most)
 }
 
 // world returns the execution context of page.js in a frame.
@@ -228,7 +233,7 @@ func (b *elements) resolve(ctx context.Context, tabID string, e Element) (r refe
 	case "none":
 		return r, fmt.Errorf("%w: %s", ErrNotFound, e.Selector)
 	}
-	return reference{t.id, main, v.Nonce, v.Node.N, v.Node.Role, v.Node.Name}, nil
+	return reference{t.id, main, v.Nonce, v.Node.N, limited(v.Node.Role), limited(v.Node.Name)}, nil
 }
 
 // runOn calls a function of page.js that takes an element. It returns a *StaleError if the
@@ -244,7 +249,7 @@ func (b *elements) runOn(ctx context.Context, e Element, r reference, function s
 	}
 	call := fmt.Sprintf("globalThis.deskhand?.nonce === %s ? deskhand.%s : {error: 'stale'}", encode(r.nonce),
 		strings.TrimPrefix(scriptCall(function, append([]any{r.number}, args...)...), scriptPrefix))
-	var raw json.RawMessage
+	raw := json.RawMessage("null")
 	if err := b.evaluateIn(ctx, r.frame.session, contextID, call, &raw); err != nil {
 		return err
 	}
@@ -256,7 +261,7 @@ func (b *elements) runOn(ctx context.Context, e Element, r reference, function s
 	case v.Error == "stale":
 		return b.stale(ctx, e, r)
 	case v.Error != "":
-		return &NotReadyError{e.String(), v.Error}
+		return &NotReadyError{e.String(), limited(v.Error)}
 	case result != nil:
 		return json.Unmarshal(raw, result)
 	}

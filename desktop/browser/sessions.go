@@ -89,18 +89,17 @@ type attachment struct {
 
 // targetInfo describes a target, as in the protocol.
 type targetInfo struct {
-	TargetID         string `json:"targetId"`
-	Type             string `json:"type"`
-	Title            string `json:"title"`
-	URL              string `json:"url"`
-	Attached         bool   `json:"attached"`
-	BrowserContextID string `json:"browserContextId,omitempty"`
+	TargetID string `json:"targetId"`
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	URL      string `json:"url"`
 
 	shownURL string // for events; see withoutSecrets
 }
 
 // limited returns i with at most maxText characters of its texts.
 func (i targetInfo) limited() targetInfo {
+	i.Type = limited(i.Type)
 	i.shownURL = limited(withoutSecrets(i.URL))
 	i.URL, i.Title = limited(i.URL), limited(i.Title)
 	return i
@@ -119,7 +118,7 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 	var a attachment
 	switch plain(m.method) {
 	case "Target.attachedToTarget":
-		if json.Unmarshal(m.params, &a) == nil {
+		if json.Unmarshal(m.params, &a) == nil && len(a.SessionID) <= maxID && len(a.TargetInfo.TargetID) <= maxID {
 			b.own(a.SessionID, &session{client: c, target: a.TargetInfo.TargetID})
 			if c.attached > maxSessions {
 				c.end(errFlood)

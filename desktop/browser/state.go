@@ -56,7 +56,7 @@ func (b *Browser) State(ctx context.Context) (State, error) {
 	defer cancel()
 	state := State{Cookies: []Cookie{}, Origins: []Origin{}}
 	if err := b.call(ctx, "", "Storage.getCookies", nil, &state); err != nil {
-		return state, explain(ctx, err)
+		return State{}, explain(ctx, err)
 	}
 	b.mu.Lock()
 	tabs := slices.Clone(b.all)
@@ -89,7 +89,7 @@ func (b *tabs) evaluateStorage(ctx context.Context, f frame, script string, resu
 	if err != nil {
 		return err
 	}
-	return b.evaluateIn(ctx, f.session, contextID, script, result)
+	return b.evaluateLarge(ctx, f.session, contextID, script, result, maxMessage)
 }
 
 // SetState adds cookies and items of local storages to those that the profile has. It visits no
@@ -147,7 +147,7 @@ func (b *tabs) setStorages(ctx context.Context, origins []Origin) error {
 			return err
 		}
 		if loaded.ErrorText != "" {
-			return &NavigationError{o.Origin, loaded.ErrorText}
+			return &NavigationError{o.Origin, limited(loaded.ErrorText)}
 		}
 		if err := b.awaitLoad(ctx, t, before, loaded.LoaderID, LoadDOM, true); err != nil {
 			return err

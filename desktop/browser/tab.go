@@ -427,7 +427,8 @@ func (b *Browser) Tabs(ctx context.Context) ([]Tab, error) {
 	}
 	// The browser does not report a title that a script sets.
 	var v struct{ TargetInfos []targetInfo }
-	if err := b.call(ctx, "", "Target.getTargets", map[string]any{"filter": onlyPages}, &v); err != nil {
+	err = b.call(ctx, "", "Target.getTargets", map[string]any{"filter": onlyPages}, &v)
+	if err != nil && !errors.Is(err, ErrTooLarge) {
 		return nil, explain(ctx, err)
 	}
 	b.mu.Lock()

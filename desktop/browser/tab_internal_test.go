@@ -154,6 +154,75 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
+// TestLongIDs checks that ids of any length are not kept for clients, nor any number of browser contexts.
+func TestLongIDs(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	c := &client{b: &b.clients, contexts: map[string]bool{}, wake: make(chan struct{}, 1)}
+	b.connected[c] = true
+	b.own("root", &session{client: c})
+	long := strings.Repeat("x", maxID+1)
+	event("root", "Target.attachedToTarget", attached, long, "T", "page")
+	event("root", "Target.attachedToTarget", attached, "S", long, "page")
+	if len(b.sessions) != 1 {
+		t.Errorf("%d sessions", len(b.sessions))
+	}
+	c.madeContext([]byte(`{"browserContextId":"` + long + `"}`))
+	if len(c.contexts) > 0 {
+		t.Error("a context with a long id is kept")
+	}
+	for i := range 2 * maxContexts {
+		c.madeContext(fmt.Appendf(nil, `{"browserContextId":"%d"}`, i))
+	}
+	if len(c.contexts) != maxContexts {
+		t.Errorf("%d contexts", len(c.contexts))
+	}
+}
+
+// TestManyValues checks that the text of an event with many values is not decoded.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
+	event("S", "Runtime.consoleAPICalled", `{"type":"log","args":[%s{}]}`, strings.Repeat("{},", 100_000))
+	event("S", "Runtime.exceptionThrown", `{"exceptionDetails":{"stackTrace":{"callFrames":[%s{}]}}}`, strings.Repeat("{},", 100_000))
+	messages := b.all[0].console.values
+	if len(messages) != 1 || !strings.HasPrefix(messages[0].Text, "(a message of ") {
+		t.Errorf("%+v", messages)
+	}
+}
+
+// slowResult cancels a call while its answer is decoded.
+type slowResult struct {
+	cancel  context.CancelFunc
+	decoded bool
+}
+
+func (r *slowResult) UnmarshalJSON([]byte) error {
+	r.cancel()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	r.decoded = true
+	return nil
+}
+
+// TestLateAnswer checks that a call that ends while its answer is decoded waits for that.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	c := newConn(nil, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		<-c.writes
+		c.received([]byte(`{"id":1,"result":{}}`), true)
+	}()
+	result := slowResult{cancel: cancel}
+	if err := c.call(ctx, "", "Browser.getVersion", nil, &result); !result.decoded {
+		t.Errorf("the call has returned %v before the end", err)
+	}
+}
+
 // TestSilentBrowser checks that nothing is kept of commands that a browser does not answer, once
 // their calls, sessions and clients have ended.
 func TestSilentBrowser(t *testing.T) {
