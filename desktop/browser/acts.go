@@ -87,6 +87,9 @@ var refused = map[string]string{
 // with returns parameters with one of them set to a value.
 func with(params []byte, name string, value bool) []byte {
 	var p map[string]json.RawMessage
+	if members(params) > maxMembers {
+		params = nil // the browser refuses what is left
+	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
 		return params // the browser refuses them
 	}
@@ -95,6 +98,23 @@ func with(params []byte, name string, value bool) []byte {
 	}
 	p[name] = encode(value)
 	return encode(p)
+}
+
+// maxMembers bounds the parameters of a command that are decoded one by one.
+const maxMembers = 100
+
+// members returns the number of members of an object, or of elements of an array, from 1. text is valid
+// JSON.
+func members(text []byte) int {
+	n := 1
+	for i := skipSpace(text, 0) + 1; i < len(text); i++ {
+		if text[i] == ',' {
+			n++
+		} else if c := text[i]; c == '"' || c == '{' || c == '[' {
+			i = skipValue(text, i) - 1
+		}
+	}
+	return n
 }
 
 // held returns an error while another actor has control alone.

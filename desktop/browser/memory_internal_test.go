@@ -136,3 +136,20 @@ func TestAfterLargeMessage(t *testing.T) {
 		t.Errorf("messages: %q, want %q", got, want)
 	}
 }
+
+// TestManyParameters checks that a command with any number of parameters is not decoded, and keeps none
+// of them.
+func TestManyParameters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ params, want string }{
+		{``, `{"flatten":true}`},
+		{`null`, `{"flatten":true}`},
+		{`{"flatten":false,"filter":[{"a":1},2],"b":"\",,"}`, `{"b":"\",,","filter":[{"a":1},2],"flatten":true}`},
+		{` { "a" : [` + strings.Repeat("1,", 1000) + `1] }`, `{"a":[` + strings.Repeat("1,", 1000) + `1],"flatten":true}`},
+		{`{` + strings.Repeat(`"a":1,`, 1000) + `"autoAttach":true}`, `{"flatten":true}`},
+	} {
+		if got := string(with([]byte(c.params), "flatten", true)); got != c.want {
+			t.Errorf("with(%.100s) = %.100s", c.params, got)
+		}
+	}
+}
