@@ -82,7 +82,8 @@ type Element struct {
 	Value string // for actions that set a value
 }
 
-// Browse is an [Action] of the browser.
+// Browse is an [Action] of the browser. It fails if the results of all in a batch have more than
+// 8 MiB.
 type Browse struct {
 	Do   string          // the name of a command, such as "navigate"
 	Args json.RawMessage // a JSON object, or nil

@@ -1,7 +1,9 @@
 package batch_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -226,5 +228,25 @@ func TestCall(t *testing.T) {
 	}})
 	if r.Done() != 2 || r.Stopped == nil || r.Stopped.Index != 2 || !errors.Is(r.Results[2].Err, refused) || r.Results[0].Type != "within" {
 		t.Errorf("result = %+v", r)
+	}
+}
+
+// largeBrowser is a browser whose results are large.
+type largeBrowser struct{}
+
+func (largeBrowser) Do(context.Context, batch.Browse) (json.RawMessage, error) {
+	return bytes.Repeat([]byte("1"), 1<<20), nil
+}
+
+// TestLargeValues: the results of the browser's actions are bounded together.
+func TestLargeValues(t *testing.T) {
+	t.Parallel()
+	actions := make([]batch.Action, 10)
+	for i := range actions {
+		actions[i] = batch.Browse{Do: "evaluate"}
+	}
+	r, err := batch.Do(t.Context(), batch.Target{Desktop: start(t), Browser: largeBrowser{}}, batch.Batch{Settle: quick, Actions: actions})
+	if err != nil || r.Done() != 8 || r.Stopped == nil || r.Stopped.Index != 8 || r.Results[8].Value != nil {
+		t.Errorf("%d actions are done, %v", r.Done(), err)
 	}
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -76,8 +77,18 @@ func (a Element) do(ctx context.Context, r *run, done *Done) (err error) {
 	return err
 }
 
-func (a Browse) do(ctx context.Context, r *run, done *Done) (err error) {
-	done.Value, err = r.Browser.Do(ctx, a)
+// maxValues bounds the results of the browser's actions in a batch, in bytes.
+const maxValues = 8 << 20
+
+var errValues = errors.New("the results of the browser's actions have more than 8 MiB")
+
+func (a Browse) do(ctx context.Context, r *run, done *Done) error {
+	value, err := r.Browser.Do(ctx, a)
+	if r.values+len(value) > maxValues {
+		return errValues
+	}
+	r.values += len(value)
+	done.Value = value
 	return err
 }
 

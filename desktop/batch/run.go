@@ -79,6 +79,7 @@ type run struct {
 	turn   *desktop.Turn // nil: the desktop has no turns to hold
 	before []desktop.Window
 	opens  bool // the present action opens or focuses a window by its nature
+	values int  // bytes of the browser's results
 	result Result
 }
 
