@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,4 +46,32 @@ func TestDevToolsControl(t *testing.T) {
 	}
 	stop("Bob").problem(t, 409, "control_held")
 	stop("Ann").want(t, 200)
+}
+
+// TestDevToolsPlaces: the clients of tokens of other scopes leave places to other tokens, and to the
+// server's own.
+func TestDevToolsPlaces(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "chromium")
+	s := startReal(t, Config{}, `{}`)
+	s.post(t, "/v1/desktop/browser/start", `{"headless":true}`).want(t, 200)
+	// connected returns how many of n clients of a token get an answer.
+	connected := func(token string, n int) (got int) {
+		for range n {
+			conn := s.dial(t, "/v1/desktop/browser/devtools/browser/current", http.Header{"Authorization": {"Bearer " + token}})
+			if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"id":1,"method":"Browser.getVersion"}`)); err != nil {
+				continue
+			}
+			if _, _, err := conn.ReadMessage(); err == nil {
+				got++
+			}
+		}
+		return got
+	}
+	_, ann := s.token(t, `{"scope":"control"}`)
+	_, bob := s.token(t, `{"scope":"agent"}`)
+	got := []int{connected(ann, 17), connected(bob, 9), connected(s.Token(), 9)}
+	if want := []int{16, 8, 8}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v clients are connected, want %v", got, want)
+	}
 }

@@ -21,6 +21,8 @@ const (
 	MaxClientMessage = 100 << 20
 
 	maxClients   = 32
+	maxGuests    = 24        // clients of ServeGuest
+	maxOfGuest   = 16        // of one guest
 	maxUnsettled = 10_000    // commands without an answer
 	maxQueue     = 64 << 20  // bytes that wait for a client, or one message
 	maxQueues    = 128 << 20 // bytes that wait for all clients of a browser
@@ -32,7 +34,7 @@ const (
 
 // Errors of clients.
 var (
-	ErrTooManyClients = fmt.Errorf("the browser has %d clients of the DevTools protocol already", maxClients)
+	ErrTooManyClients = errors.New("the browser has too many clients of the DevTools protocol")
 	ErrNoTarget       = errors.New("the browser has no such target")
 
 	errFlood = errors.New("the client has sent too many commands, or reads too slowly")
@@ -53,6 +55,7 @@ type Socket interface {
 // sessions apart, such as which events they get.
 type client struct {
 	b      *clients
+	guest  any // as for ServeGuest; nil: none
 	socket Socket
 	root   string // its first session; set by own
 	actor  desktop.Actor
@@ -93,7 +96,14 @@ type session struct {
 // actor than the one of ctx has exclusive control, commands that act fail, and the client
 // intercepts no file choosers and drags.
 func (b *Browser) ServeClient(ctx context.Context, target string, socket Socket) error {
-	c := &client{b: &b.clients, socket: socket, actor: desktop.ActorFrom(ctx), contexts: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return b.ServeGuest(ctx, nil, target, socket)
+}
+
+// ServeGuest is like ServeClient for a client of a guest, which any comparable value may stand for. It also
+// returns ErrTooManyClients if the browser has 16 clients of the guest, or 24 clients of guests, so that
+// others find a place. A nil guest is none.
+func (b *Browser) ServeGuest(ctx context.Context, guest any, target string, socket Socket) error {
+	c := &client{b: &b.clients, guest: guest, socket: socket, actor: desktop.ActorFrom(ctx), contexts: map[string]bool{}, wake: make(chan struct{}, 1)}
 	if err := b.addClient(c); err != nil {
 		return err
 	}
@@ -448,43 +458,4 @@ func (c *client) downloads(params []byte) []byte {
 		v.Behavior, v.BrowserContextID, v.DownloadPath = "default", "", ""
 	}
 	return encode(v)
-}
-
-// addClient counts a client.
-func (b *clients) addClient(c *client) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.closing:
-		return ErrEnded
-	case len(b.connected) >= maxClients:
-		return ErrTooManyClients
-	}
-	b.connected[c] = true
-	b.serving.Add(1)
-	return nil
-}
-
-// removeClient ends the sessions of a client, with the browser contexts that it wanted to end
-// with it.
-func (b *clients) removeClient(c *client) {
-	defer b.serving.Done()
-	ended := map[string]bool{}
-	b.mu.Lock()
-	delete(b.connected, c)
-	for id, s := range b.sessions {
-		if s.client == c {
-			ended[id] = true
-			delete(b.sessions, id)
-		}
-	}
-	if c.root != "" {
-		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": c.root})
-	}
-	b.mu.Unlock()
-	b.conn.forgetSessions(ended)
-	c.mu.Lock()
-	b.queued.Add(-int64(c.queued))
-	c.mu.Unlock()
-	b.clientGone()
 }

@@ -154,3 +154,51 @@ func (b *clients) routeToBroker(m message) {
 		s.client.end(errClosed)
 	}
 }
+
+// addClient counts a client.
+func (b *clients) addClient(c *client) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	guests, own := 0, 0
+	for other := range b.connected {
+		if other.guest != nil {
+			guests++
+		}
+		if other.guest == c.guest {
+			own++
+		}
+	}
+	switch {
+	case b.closing:
+		return ErrEnded
+	case len(b.connected) >= maxClients, c.guest != nil && (guests >= maxGuests || own >= maxOfGuest):
+		return ErrTooManyClients
+	}
+	b.connected[c] = true
+	b.serving.Add(1)
+	return nil
+}
+
+// removeClient ends the sessions of a client, with the browser contexts that it wanted to end
+// with it.
+func (b *clients) removeClient(c *client) {
+	defer b.serving.Done()
+	ended := map[string]bool{}
+	b.mu.Lock()
+	delete(b.connected, c)
+	for id, s := range b.sessions {
+		if s.client == c {
+			ended[id] = true
+			delete(b.sessions, id)
+		}
+	}
+	if c.root != "" {
+		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": c.root})
+	}
+	b.mu.Unlock()
+	b.conn.forgetSessions(ended)
+	c.mu.Lock()
+	b.queued.Add(-int64(c.queued))
+	c.mu.Unlock()
+	b.clientGone()
+}

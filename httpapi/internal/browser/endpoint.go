@@ -131,9 +131,13 @@ func (a *area) connect(ctx context.Context, b *chrome.Browser, targetID string, 
 		return nil, err
 	}
 	actor := desktop.ActorFrom(ctx)
+	var guest any
+	if r := rest.RequestIn(ctx); r.Limited() {
+		guest = r.Grant
+	}
 	return &rest.SocketOutput{Body: func(ctx huma.Context) {
 		a.Upgrade(ctx, chrome.MaxClientMessage, func(ctx context.Context, ws *rest.Socket) {
-			if err := b.ServeClient(desktop.WithActor(ctx, actor), targetID, socket{ws}); err != nil {
+			if err := b.ServeGuest(desktop.WithActor(ctx, actor), guest, targetID, socket{ws}); err != nil {
 				a.Logger.Debug("client of the browser", "error", err)
 			}
 			ws.Finish()
