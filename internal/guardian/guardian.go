@@ -4,7 +4,7 @@
 //
 // The guardian runs before packages that it does not need are initialized, so
 // that it takes less than 3 MiB of memory of its own. Only cmd/deskhand imports
-// this package, so a program that embeds desktops is never run a second time.
+// this package, so a program that embeds desktops has no guardian.
 package guardian
 
 import (

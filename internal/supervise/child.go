@@ -141,37 +141,49 @@ func (c *Child) fork(s Spec, st *streams) error {
 		return err
 	}
 	c.since = since
-	unignoreSignals()
-	program.forker.acquire()
-	program.spawn.RLock()
-	defer program.spawn.RUnlock()
 	c.number = program.number()
 	c.id = "proc_" + strconv.FormatUint(c.number, 10)
 	attr.Env = c.environ()
+	unignoreSignals()
+	if s.Credential != nil {
+		err = c.forkAs(attr)
+	} else if err = c.forkExec(c.command, attr); err == nil {
+		limitTasks(c.pid)
+	}
+	runtime.KeepAlive(st)
+	runtime.KeepAlive(s)
+	return err
+}
+
+// forkExec makes the process, which executes cmd.
+func (c *Child) forkExec(cmd command, attr *syscall.ProcAttr) (err error) {
+	program.forker.acquire()
+	program.spawn.RLock()
+	defer program.spawn.RUnlock()
 	program.forker.do(func() {
 		c.started = time.Now()
-		c.pid, err = syscall.ForkExec(c.command.path, c.command.argv, attr)
-		if err != nil && s.Cgroup != nil {
-			c.pid, err = forkAndMove(c.command, attr)
+		c.pid, err = syscall.ForkExec(cmd.path, cmd.argv, attr)
+		if err != nil && attr.Sys.UseCgroupFD {
+			c.pid, err = forkAndMove(cmd, attr)
 		}
 		if err == nil {
 			raiseOOMScore(c.pid)
 		}
-		if err == nil && s.Credential == nil {
-			limitTasks(c.pid)
-		}
 	})
-	runtime.KeepAlive(st)
-	runtime.KeepAlive(s)
 	if err != nil {
 		program.forker.release()
-		if errors.Is(err, syscall.EAGAIN) {
-			err = fmt.Errorf("%w (%w)", ErrNoRoom, err)
-		}
-		return &os.PathError{Op: "fork/exec", Path: c.command.path, Err: err}
+		return c.startError(err)
 	}
 	program.addChild(c)
 	return nil
+}
+
+// startError describes an error of fork or of the execution of the child's program.
+func (c *Child) startError(err error) error {
+	if errors.Is(err, syscall.EAGAIN) {
+		err = fmt.Errorf("%w (%w)", ErrNoRoom, err)
+	}
+	return &os.PathError{Op: "fork/exec", Path: c.command.path, Err: err}
 }
 
 // forkAndMove is the fallback when the kernel cannot start a child directly in its

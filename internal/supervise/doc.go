@@ -23,6 +23,12 @@
 //     (PR_SET_PDEATHSIG). The guardian ends the others if [StartGuardian] was called.
 //     Else [Sweep] ends them when the program starts the next time.
 //
+// # Children of other users
+//
+// A child with Spec.Credential starts in two steps: this program is executed again, and
+// takes the ids of the other user in an init function of this package. So this program
+// never shares its memory with a process that another user may send signals to.
+//
 // # How processes of a group are found
 //
 // Process ids are reused, names prove nothing, and a daemon leaves its parent, its

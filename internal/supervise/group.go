@@ -117,7 +117,8 @@ func newToken() string {
 //
 // It returns [ErrClosed] after Close, [ErrNotFound] if there is no such program,
 // fs.ErrPermission if the program may not be executed, [ErrNoRoom] if the limit of
-// processes is reached, or the error of the working directory, of fork, of exec or of the
+// processes is reached, os.ErrDeadlineExceeded if a child of another user does not execute
+// its program within ten seconds, or the error of the working directory, of fork, of exec or of the
 // write of the record.
 func (g *Group) Start(s Spec) (*Child, error) {
 	g.mu.Lock()

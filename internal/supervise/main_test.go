@@ -46,6 +46,8 @@ func TestMain(m *testing.M) {
 		exitWith(playHeadless())
 	case "collector":
 		exitWith(playCollector())
+	case "leased":
+		exitWith(playLeased())
 	}
 }
 
@@ -63,7 +65,11 @@ func playOwner() error {
 	if err != nil {
 		return err
 	}
-	_, err = g.Start(Spec{Path: "sh", Args: []string{"-c", familyScript}, Stdout: os.Stdout})
+	u, err := LookupUser(os.Getenv("SUPERVISE_TEST_USER"))
+	if err != nil {
+		return err
+	}
+	_, err = g.Start(Spec{Path: "sh", Args: []string{"-c", familyScript}, Stdout: os.Stdout, Credential: u.Credential})
 	if err != nil {
 		return err
 	}

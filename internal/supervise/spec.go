@@ -61,8 +61,8 @@ type Spec struct {
 	// TTY open, or when Start fails. Nil: the caller reads from it.
 	Master *os.File
 
-	// Credential is the user and the groups to run as. It requires root. Nil: this
-	// program's.
+	// Credential is the user and the groups to run as. It requires root. The start executes
+	// this program again, up to its init functions. Nil: this program's.
 	Credential *syscall.Credential
 
 	// Cgroup is the folder of a control group of version 2 that the child starts in.
