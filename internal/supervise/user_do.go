@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +43,7 @@ func (u User) Do(f func() error) error {
 			err = u.Do(f)
 			return
 		}
-		result := u.assume()
+		result := keepConcealed(u.assume)
 		if result == nil {
 			result = f()
 		}
@@ -51,6 +52,26 @@ func (u User) Do(f func() error) error {
 	<-done
 	if panicked != nil {
 		panic(panicked)
+	}
+	return err
+}
+
+// concealing is held while threads change their rights.
+var concealing sync.Mutex
+
+// keepConcealed calls f, which changes the rights of a thread. If the memory of this program was
+// closed to other processes (PR_SET_DUMPABLE 0), it is closed afterwards: a change of rights sets
+// the flag to fs.suid_dumpable, which may let the kernel write core dumps.
+func keepConcealed(f func() error) error {
+	concealing.Lock()
+	defer concealing.Unlock()
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	err = f()
+	if dumpable == 0 {
+		err = errors.Join(err, os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)))
 	}
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Do works as another user while the other threads of this program remain root.
@@ -122,4 +124,32 @@ func left(t *testing.T, u User) bool {
 		}
 	}
 	return false
+}
+
+// TestDoKeepsConcealed closes this program's memory to other processes (PR_SET_DUMPABLE). It
+// stays closed, whatever fs.suid_dumpable is.
+func TestDoKeepsConcealed(t *testing.T) { //nolint:paralleltest // the flag is the program's
+	u := otherUser(t)
+	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before == 1 {
+		defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }()
+	}
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() {
+			if err := u.Do(func() error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if now, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); now != 0 || err != nil {
+		t.Errorf("the memory is open: %d, %v", now, err)
+	}
 }
