@@ -54,7 +54,11 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
-	defer removetree.Remove(folder) //nolint:errcheck // it is in the directory of temporary files
+	defer func() {
+		if err := removetree.Remove(folder); err != nil {
+			r.log.Warn("a temporary directory stays", "error", err)
+		}
+	}()
 	stdin, send, err := os.Pipe()
 	if err != nil {
 		return "", err

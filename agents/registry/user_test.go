@@ -53,6 +53,34 @@ func TestRunAs(t *testing.T) {
 	}
 }
 
+// TestAskRemovesNothingOfRoots asks an agent that moves a directory with files of root's into
+// its working directory.
+func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it sets a variable
+	if os.Geteuid() != 0 {
+		t.Skip("only root may")
+	}
+	dir, err := os.MkdirTemp("", "asked") //nolint:usetesting // other users cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
+	theirs := filepath.Join(dir, "theirs")
+	write(t, filepath.Join(theirs, "moved", "private", "file"), "of root", 0o600)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(theirs, "moved", "private"), 0o700), //nolint:gosec // others may enter it
+		os.Chown(theirs, 33, 33), os.Chown(filepath.Join(theirs, "moved"), 33, 33)); err != nil {
+		t.Fatal(err)
+	}
+	agent := script(t, filepath.Join(dir, "agent"), "mv "+filepath.Join(theirs, "moved")+" . && echo moved >&2; exit 7")
+	r := newRegistry(t, Config{RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH")}, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
+	if err := r.Ask(t.Context(), "asked"); err == nil || err.(*AskError).Stderr != "moved\n" { //nolint:errorlint // it is not wrapped
+		t.Errorf("asked: %#v", err)
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "deskhand-ask-*", "moved", "private", "file")); err != nil || len(found) != 1 {
+		t.Errorf("files of root's: %q, %v", found, err)
+	}
+}
+
 // A file of the agents' user is read with that user's rights, and a device or a FIFO
 // in its place is not read.
 func TestCredentialFilesOfAnotherUser(t *testing.T) {

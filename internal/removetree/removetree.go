@@ -11,6 +11,10 @@
 // of directories is open at any time, however deep the tree is: deeper directories
 // are moved to the top of the tree before they are removed.
 //
+// [Remove] removes no more than the owner of a directory could. The owner can move a directory
+// with files of other users into it, but cannot remove these files. So below a directory of
+// another user than this program's, the directories of further users are not emptied.
+//
 // # Concurrency
 //
 // All functions may be called from any goroutine.
@@ -40,7 +44,8 @@ import (
 const maxOpen = 32
 
 // Remove removes a file, or a directory with all its content. It returns nil if the
-// path does not exist.
+// path does not exist, and fs.ErrPermission at a directory that the owner of a directory
+// above could not empty.
 func Remove(path string) error {
 	parent, name := filepath.Dir(path), filepath.Base(path)
 	dir, err := os.OpenFile(parent, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -51,16 +56,17 @@ func Remove(path string) error {
 		return err
 	}
 	defer dir.Close()
-	err = RemoveIn(dir, name, func() error { return nil })
+	r := &remover{check: func() error { return nil }, owned: true, owner: os.Geteuid()}
+	err = r.remove(folder{file: dir}, name, 0)
 	if failed, ok := errors.AsType[*fs.PathError](err); ok {
 		failed.Path = filepath.Join(parent, failed.Path)
 	}
 	return err
 }
 
-// RemoveIn removes an entry of an open directory like [Remove]. It calls check
-// before each entry below and returns its error. Paths of other errors begin with
-// name.
+// RemoveIn removes an entry of an open directory like [Remove], but the owners of
+// directories do not matter. It calls check before each entry below and returns its
+// error. Paths of other errors begin with name.
 func RemoveIn(dir *os.File, name string, check func() error) error {
 	r := &remover{check: check}
 	return r.remove(folder{file: dir}, name, 0)
@@ -82,6 +88,27 @@ func (d folder) fail(name string, err error) error {
 type remover struct {
 	check func() error
 	top   folder
+	owned bool // only directories of owner are emptied
+	owner int
+}
+
+// below returns the remover for the content of a directory. At the first directory of another
+// user it is a new one, so that deeper directories are moved to a directory of that user.
+func (r *remover) below(dir folder) (*remover, error) {
+	if !r.owned {
+		return r, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(dir.fd(), &st); err != nil {
+		return nil, err
+	}
+	switch owner := int(st.Uid); {
+	case owner == r.owner:
+		return r, nil
+	case r.owner == os.Geteuid():
+		return &remover{check: r.check, owned: true, owner: owner}, nil
+	}
+	return nil, unix.EPERM
 }
 
 // remove removes an entry that is depth levels below the top of the tree.
@@ -125,6 +152,13 @@ func (r *remover) removeDir(dir folder, name string, depth int) error {
 		return dir.fail(name, err)
 	}
 	defer sub.file.Close()
+	inner, err := r.below(sub)
+	if err != nil {
+		return dir.fail(name, err)
+	}
+	if inner != r {
+		r, depth = inner, 0
+	}
 	if depth == 0 {
 		r.top = sub
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -116,5 +117,57 @@ func TestRemoveWithMount(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRemoveOfAnotherUser removes a tree into which its owner has moved a directory with files of
+// this user's.
+func TestRemoveOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can remove another user's files")
+	}
+	const user = 65534
+	deep := strings.Repeat("a/", 40)
+	for name, at := range map[string]struct{ above, below string }{
+		"theirs": {}, "in ours": {above: "ours"}, "deep in ours": {above: deep}, "deep in theirs": {below: deep},
+	} {
+		dir := t.TempDir()
+		top := filepath.Join(dir, "top")
+		theirs := filepath.Join(top, at.above, "theirs")
+		moved, unread := filepath.Join(theirs, at.below, "moved"), filepath.Join(theirs, "unread")
+		write(t, filepath.Join(moved, "empty", "file"), "of theirs")
+		write(t, filepath.Join(unread, "file"), "of theirs")
+		file := filepath.Join(moved, "private", "file")
+		if err := filepath.WalkDir(theirs, func(path string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, user, user))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, "of ours")
+		if err := errors.Join(os.Chmod(filepath.Dir(file), 0o700), os.Chmod(unread, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := removetree.Remove(top); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var left string
+		if err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Name() == "private" {
+				left = filepath.Join(path, "file")
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(left); err != nil || string(text) != "of ours" {
+			t.Errorf("%s: the file is gone: %v", name, err)
+		}
+		if err := errors.Join(os.Lchown(filepath.Dir(left), user, user), removetree.Remove(top)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Lstat(top); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: it is there: %v", name, err)
+		}
 	}
 }
