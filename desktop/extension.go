@@ -32,6 +32,10 @@ func (e Extension) UID() int {
 	return os.Geteuid()
 }
 
+// AsUser calls f with the rights of the desktop's user to files. f must do its work in the
+// goroutine that calls it and start no process.
+func (e Extension) AsUser(f func() error) error { return e.desk.user.Do(f) }
+
 // Secret returns the value of a secret of Config.SecretValue.
 func (e Extension) Secret(name string) (value string, ok bool) {
 	if e.desk.cfg.SecretValue == nil {

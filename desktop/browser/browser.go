@@ -158,7 +158,11 @@ func newBrowser() *Browser {
 // symbolic link to the name of the machine and the process.
 func (b *process) checkProfile() error {
 	lock := filepath.Join(b.profile, "SingletonLock")
-	target, err := os.Readlink(lock)
+	var target string
+	err := b.ext.AsUser(func() (err error) { // the answer must not tell what only this program's user may know
+		target, err = os.Readlink(lock)
+		return err
+	})
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

@@ -1,0 +1,40 @@
+package browser_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/desktop/browser"
+	"github.com/deskhand/deskhand/internal/supervise"
+)
+
+// TestProfileOfUser replaces the profile of a desktop's user by a link to a directory that only
+// root can enter. Start does not tell what is there.
+func TestProfileOfUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run programs as another user")
+	}
+	u, err := supervise.LookupUser("www-data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDesktop(t, desktop.Config{RunAs: u.Name})
+	closed := t.TempDir()
+	profiles := filepath.Join(d.Status().Home, ".config", "deskhand", "browser")
+	if err := errors.Join(
+		os.Chmod(closed, 0o700), os.Symlink("elsewhere-12", filepath.Join(closed, "SingletonLock")), //nolint:gosec // it is a directory
+		u.Do(func() error {
+			return errors.Join(os.MkdirAll(profiles, 0o700), os.Symlink(closed, filepath.Join(profiles, "linked")))
+		}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := browser.Start(t.Context(), browser.Config{Desktop: d, Profile: "linked"}); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v, %v, want no permission", b, err)
+	}
+}
