@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -13,12 +12,12 @@ import (
 
 // browserSlot holds the browser of a desktop.
 type browserSlot struct {
-	mu      sync.Mutex // guards the fields below; held while a browser starts and ends
-	desk    Desktop    // that shows the browser
+	slot // guards the fields below; taken while a browser starts and ends
+
+	desk    Desktop // that shows the browser
 	browser *browser.Browser
 
-	current  atomic.Pointer[browser.Browser]
-	starting atomic.Pointer[context.CancelFunc] // ends a start; nil: none is under way
+	current atomic.Pointer[browser.Browser]
 }
 
 // Browser returns the browser of the desktop. The error wraps ErrNoBrowser if none runs.
@@ -36,21 +35,20 @@ func (in *Instance) Browser() (*browser.Browser, error) {
 
 // StartBrowser starts a browser on the running desktop, unless one runs, and returns it. It sets
 // Desktop, NextRef and, if it is nil, Logger of cfg. The browser lives until StopBrowser or
-// Stop. It returns a *StateError if the desktop does not run, an error that wraps ErrNoBrowser
-// if it is not a *desktop.Desktop, or the error of browser.Start. A call waits for a start by
-// another caller, even if ctx ends.
+// Stop. A call waits for a start by another caller. It returns a *StateError if the desktop does
+// not run, an error that wraps ErrNoBrowser if it is not a *desktop.Desktop, context.Canceled if
+// StopBrowser is called meanwhile, or the error of browser.Start or of ctx.
 func (in *Instance) StartBrowser(ctx context.Context, cfg browser.Config) (b *browser.Browser, started bool, err error) {
-	d, err := in.Desktop()
+	s := &in.browsers
+	ctx, d, release, err := in.take(ctx, &s.slot)
 	if err != nil {
 		return nil, false, err
 	}
+	defer release()
 	desk, ok := d.(*desktop.Desktop)
 	if !ok {
 		return nil, false, &Error{in.id, ErrNoBrowser}
 	}
-	s := &in.browsers
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if b, err := in.Browser(); err == nil && s.desk == d {
 		return b, false, nil
 	}
@@ -58,10 +56,6 @@ func (in *Instance) StartBrowser(ctx context.Context, cfg browser.Config) (b *br
 		return nil, false, err
 	}
 	cfg.Desktop, cfg.NextRef, cfg.Logger = desk, in.NextRef, cmp.Or(cfg.Logger, in.fleet.cfg.Logger)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s.starting.Store(&cancel)
-	defer s.starting.Store(nil)
 	if b, err = browser.Start(ctx, cfg); err != nil {
 		return nil, false, err
 	}
@@ -71,8 +65,8 @@ func (in *Instance) StartBrowser(ctx context.Context, cfg browser.Config) (b *br
 }
 
 // StopBrowser is an input that ends the browser, if one runs, and waits for that. It returns the
-// error of browser.Stop. It also ends a start of StartBrowser that is under way. It returns nil if
-// no browser runs.
+// error of browser.Stop. It also ends the calls of StartBrowser that are under way. It returns nil
+// if no browser runs.
 func (in *Instance) StopBrowser(ctx context.Context) error {
 	if b, err := in.Browser(); err == nil {
 		if err := b.Stop(ctx); err != nil {
@@ -84,15 +78,11 @@ func (in *Instance) StopBrowser(ctx context.Context) error {
 
 // endBrowser ends the browser, if one runs or starts, and waits for that.
 func (in *Instance) endBrowser() error {
-	if cancel := in.browsers.starting.Load(); cancel != nil {
-		(*cancel)()
-	}
-	in.browsers.mu.Lock()
-	defer in.browsers.mu.Unlock()
+	defer in.browsers.takeOver()()
 	return in.browsers.end()
 }
 
-// end ends the browser. The caller has mu.
+// end ends the browser. The caller has the slot.
 func (s *browserSlot) end() error {
 	if s.browser == nil {
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/accessibility"
@@ -12,8 +11,9 @@ import (
 
 // elementSlot holds the elements of a desktop.
 type elementSlot struct {
-	mu   sync.Mutex // guards the fields below; held while the connection is made
-	desk Desktop    // that the elements are on
+	slot // guards the fields below; taken while the connection is made
+
+	desk Desktop // that the elements are on
 	tree *accessibility.Tree
 }
 
@@ -23,24 +23,24 @@ var ErrNoElements = errors.New("this kind of desktop has no elements")
 // Elements returns the elements of the programs on the running desktop. The first call connects
 // to the accessibility bus of the desktop, which starts the bus. The Tree lives until Stop. It
 // returns a *StateError if the desktop does not run, an error that wraps ErrNoElements if it is
-// not a *desktop.Desktop, or the error of accessibility.Start.
+// not a *desktop.Desktop, or the error of accessibility.Start or of ctx.
 func (in *Instance) Elements(ctx context.Context) (*accessibility.Tree, error) {
-	d, err := in.Desktop()
+	ctx, d, release, err := in.take(ctx, &in.elements.slot)
 	if err != nil {
 		return nil, err
 	}
+	defer release()
 	return in.elementsOf(ctx, d)
 }
 
-// elementsOf returns the elements of d, the latest desktop of the Instance.
+// elementsOf returns the elements of d, the latest desktop of the Instance. The caller has the
+// slot.
 func (in *Instance) elementsOf(ctx context.Context, d Desktop) (*accessibility.Tree, error) {
 	desk, ok := d.(*desktop.Desktop)
 	if !ok {
 		return nil, &Error{in.id, ErrNoElements}
 	}
 	s := &in.elements
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.tree != nil && s.desk == d {
 		return s.tree, nil
 	}
@@ -63,6 +63,8 @@ func (in *Instance) startWithElements(ctx context.Context, cfg desktop.Config) (
 	if err != nil {
 		return nil, err
 	}
+	in.elements.held <- struct{}{} // no other caller keeps it, as the desktop does not run
+	defer func() { <-in.elements.held }()
 	if _, err := in.elementsOf(ctx, d); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -70,12 +72,11 @@ func (in *Instance) startWithElements(ctx context.Context, cfg desktop.Config) (
 }
 
 func (s *elementSlot) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.takeOver()()
 	return s.end()
 }
 
-// end disconnects. The caller has mu.
+// end disconnects. The caller has the slot.
 func (s *elementSlot) end() error {
 	if s.tree == nil {
 		return nil

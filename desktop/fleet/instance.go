@@ -70,6 +70,8 @@ type transition struct {
 func (f *Fleet) newInstance(id string) *Instance {
 	in := &Instance{id: id, fleet: f}
 	in.recordings.instance = in
+	in.browsers.init()
+	in.elements.init()
 	return in
 }
 
