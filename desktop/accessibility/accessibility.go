@@ -169,7 +169,7 @@ func openBus(ctx context.Context, environ []string, uid int) (*bus, error) {
 	if address == "" {
 		return nil, fmt.Errorf("%w: the desktop has no session bus", ErrUnavailable)
 	}
-	session, _, err := dial(ctx, address, uid, func() {})
+	session, _, err := dial(ctx, address, uid, new(budget), func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func openBus(ctx context.Context, environ []string, uid int) (*bus, error) {
 		return nil, err
 	}
 	b := &bus{uid: uid}
-	if b.conn, b.transport, err = dial(ctx, address, uid, b.listeners.notify); err != nil {
+	if b.conn, b.transport, err = dial(ctx, address, uid, &b.queued, b.listeners.notify); err != nil {
 		return nil, err
 	}
 	return b, nil

@@ -15,6 +15,8 @@ type bus struct {
 	uid       int // of the programs
 	listeners listeners
 	links     links
+	kept      budget // what queries keep of answers
+	queued    budget // answers that were read and not decoded
 }
 
 // busDaemon is the bus itself.
@@ -78,6 +80,7 @@ type request struct {
 	to     address
 	method string // with its interface
 	args   []any
+	long   bool   // the whole text is wanted; else its first 4096 bytes or more
 	into   any    // a pointer to the first result; nil: the result is not needed
 	then   func() // called when into is set; nil: nothing
 	err    error  // after all

@@ -23,7 +23,8 @@ type calls struct {
 
 // waiting is a call that waits for its answer.
 type waiting struct {
-	index   int // in the requests of its caller
+	index   int  // in the requests of its caller
+	long    bool // the whole text is wanted
 	answers chan<- answer
 }
 
@@ -31,6 +32,7 @@ type waiting struct {
 type answer struct {
 	index int
 	ended bool // there is no answer, because the connection has ended
+	size  int  // of the message
 	header
 	order binary.ByteOrder
 }
@@ -58,6 +60,13 @@ func (c *calls) take(serial uint32) (waiting, bool) {
 	w, ok := c.waiting[serial]
 	delete(c.waiting, serial)
 	return w, ok
+}
+
+// long reports whether a call wants the whole text.
+func (c *calls) long(serial uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting[serial].long
 }
 
 // end answers all calls that wait.
@@ -102,33 +111,37 @@ func (t *transport) all(ctx context.Context, requests []*request) error {
 		if under := sent - answered; under <= inFlight/2 && sent < len(requests) {
 			from := sent
 			sent += min(inFlight-under, len(requests)-sent)
-			err = t.send(requests[from:sent], serials[from:sent], waiting{from, answers})
+			err = t.send(requests[from:sent], serials[from:sent], from, answers)
 		}
 		select {
 		case a := <-answers:
 			answered++
 			serials[a.index] = 0
 			requests[a.index].finish(a)
+			t.queued.give(a.size)
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 	}
 	if err != nil {
 		for i, r := range requests {
-			if c.take(serials[i]); serials[i] != 0 || i >= sent {
+			if serials[i] != 0 || i >= sent {
 				r.err = err
+			}
+			if _, unanswered := c.take(serials[i]); serials[i] != 0 && !unanswered {
+				t.queued.give((<-answers).size)
 			}
 		}
 	}
 	return ctx.Err()
 }
 
-// send writes calls together. first stands for the first one. If that fails, it ends the
+// send writes calls together. from is the index of the first one. If that fails, it ends the
 // connection and returns dbus.ErrClosed.
-func (t *transport) send(requests []*request, serials []uint32, first waiting) error {
+func (t *transport) send(requests []*request, serials []uint32, from int, answers chan<- answer) error {
 	var text []byte
 	for i, r := range requests {
-		serials[i] = t.calls.add(waiting{first.index + i, first.answers})
+		serials[i] = t.calls.add(waiting{from + i, r.long, answers})
 		text = appendCall(text, serials[i], r)
 	}
 	if _, err := t.Write(text); err != nil {

@@ -52,6 +52,7 @@ func (u *use) option(ctx context.Context) error {
 	asked, cancel := context.WithTimeout(ctx, askLimit)
 	root := &node{at: u.ref.at}
 	w := &walker{bus: u.bus, all: true, depth: 4, limit: mostChildren}
+	defer w.release()
 	w.walk(asked, root)
 	cancel()
 	var found *node

@@ -312,7 +312,8 @@ func (u *use) hasText(ctx context.Context) bool {
 	defer cancel()
 	for {
 		var text string
-		if u.bus.do(ctx, u.ref.at, ifaceText+".GetText", &text, int32(0), int32(-1)) == nil && strings.TrimRight(text, "\n") == strings.TrimRight(u.value, "\n") {
+		r := &request{to: u.ref.at, method: ifaceText + ".GetText", args: []any{int32(0), int32(-1)}, into: &text, long: true}
+		if u.bus.all(ctx, []*request{r}) == nil && r.err == nil && strings.TrimRight(text, "\n") == strings.TrimRight(u.value, "\n") {
 			return true
 		}
 		if sleep(ctx, checkPace) != nil {

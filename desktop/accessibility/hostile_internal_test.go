@@ -99,7 +99,7 @@ func TestHostileBus(t *testing.T) {
 			b := &bus{}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			b.conn, b.transport, err = dial(ctx, "unix:path="+path, os.Geteuid(), func() { signals <- struct{}{} })
+			b.conn, b.transport, err = dial(ctx, "unix:path="+path, os.Geteuid(), &b.queued, func() { signals <- struct{}{} })
 			if err != nil {
 				t.Fatalf("the answer after it was not read: %v", err)
 			}
@@ -149,7 +149,7 @@ func TestLongGreeting(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, _, err := dialPeer(ctx, address, os.Geteuid(), linkLimit, func() {}); !errors.Is(err, errGreeting) {
+	if _, _, err := dialPeer(ctx, address, os.Geteuid(), linkLimit, new(budget), func() {}); !errors.Is(err, errGreeting) {
 		t.Errorf("the error is %v", err)
 	}
 	if n := <-sent; n > 8<<20 { // the socket has a buffer
@@ -180,7 +180,7 @@ func TestManyLinks(t *testing.T) {
 	defer cancel()
 	for i := range 2 * mostLinks {
 		name := fmt.Sprintf(":1.%d", i)
-		if l.open(ctx, name, address, os.Geteuid()); l.to(name) == nil {
+		if l.open(ctx, name, address, os.Geteuid(), new(budget)); l.to(name) == nil {
 			t.Fatalf("no connection to %s", name)
 		}
 	}

@@ -93,9 +93,17 @@ func connect(t *testing.T, d *desktop.Desktop) *dbus.Conn {
 // tell puts a liar on the accessibility bus of a desktop.
 func (l *liar) tell(t *testing.T, d *desktop.Desktop) {
 	t.Helper()
+	l.present(t, d, l)
+}
+
+// present puts a liar on the accessibility bus of a desktop, with the methods of a value.
+func (l *liar) present(t *testing.T, d *desktop.Desktop, methods any) {
+	t.Helper()
 	l.conn = connect(t, d)
-	for _, iface := range []string{"org.a11y.atspi.Accessible", "org.a11y.atspi.Component", "org.freedesktop.DBus.Properties"} {
-		if err := l.conn.ExportSubtree(l, "/org/a11y/atspi/accessible", iface); err != nil {
+	for _, iface := range []string{
+		"org.a11y.atspi.Accessible", "org.a11y.atspi.Action", "org.a11y.atspi.Component", "org.a11y.atspi.Text", "org.freedesktop.DBus.Properties",
+	} {
+		if err := l.conn.ExportSubtree(methods, "/org/a11y/atspi/accessible", iface); err != nil {
 			t.Fatal(err)
 		}
 	}

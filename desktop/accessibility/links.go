@@ -39,11 +39,11 @@ func (l *links) to(name string) *transport {
 // open connects to a program of a user at the address that it claims, unless it is connected.
 // Without a connection, requests go by the bus. Above mostLinks it closes another link, whose
 // program is then asked by the bus.
-func (l *links) open(ctx context.Context, name, address string, uid int) {
+func (l *links) open(ctx context.Context, name, address string, uid int, queued *budget) {
 	if address == "" || !l.begin(name) {
 		return
 	}
-	conn, t, err := dialPeer(ctx, address, uid, linkLimit, func() {})
+	conn, t, err := dialPeer(ctx, address, uid, linkLimit, queued, func() {})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.opening, name)

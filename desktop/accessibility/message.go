@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 
 	"github.com/godbus/dbus/v5"
@@ -12,6 +13,10 @@ import (
 
 // This file has the few forms of messages that an outline needs thousands of. godbus encodes
 // and decodes any form, by reflection, which takes ten times as long.
+
+// mostDBusName is the length of the longest name of a connection or an error (D-Bus specification,
+// "Valid Names").
+const mostDBusName = 255
 
 // header is the header of a reply or an error.
 type header struct {
@@ -49,7 +54,7 @@ func parseHeader(text []byte, order binary.ByteOrder) (h header, ok bool) {
 				return h, false
 			}
 			if field[0] == ofError {
-				h.failure = string(field[8 : 8+n])
+				h.failure = string(field[8 : 8+min(n, mostDBusName)])
 			}
 			i += 8 + int(n) + 1
 		case 'g':
@@ -65,6 +70,28 @@ func parseHeader(text []byte, order binary.ByteOrder) (h header, ok bool) {
 	}
 	h.body = text[min((end+7)&^7, len(text)):]
 	return h, true
+}
+
+// form returns the signature of the value in a body. A variant stands for the value in it.
+func (h header) form() string {
+	signature := h.signature
+	if signature == "v" {
+		signature, _ = shortString(h.body)
+	}
+	return signature
+}
+
+// shorten makes the text in a body whose end is missing end with the body.
+func (h header) shorten(order binary.ByteOrder) {
+	text := h.body
+	if h.signature == "v" {
+		const variant = 4 // the signature of the text
+		text = text[min(variant, len(text)):]
+	}
+	if most := len(text) - 4 - 1; most >= 0 && int64(order.Uint32(text)) > int64(most) {
+		order.PutUint32(text, uint32(most))
+		text[len(text)-1] = 0
+	}
 }
 
 // shortString returns the signature at the beginning of a text.
@@ -157,23 +184,31 @@ func (v *values) next(n, align int) []byte {
 
 func (v *values) uint32() uint32 { return v.order.Uint32(v.next(4, 4)) }
 
-func (v *values) string() string {
+// bytes returns a string as a part of the body.
+func (v *values) bytes() []byte {
 	n := v.uint32()
 	if n > maxText {
 		v.failed = true
-		return ""
+		return nil
 	}
-	s := string(v.next(int(n), 1))
+	s := v.next(int(n), 1)
 	v.next(1, 1)
 	if v.failed {
-		return ""
+		return nil
 	}
 	return s
 }
 
+func (v *values) string() string { return string(v.bytes()) }
+
+// address returns the zero address for one that is too long.
 func (v *values) address() address {
 	v.next(0, 8)
-	return address{v.string(), dbus.ObjectPath(v.string())}
+	name, path := v.bytes(), v.bytes()
+	if v.failed || len(name) > mostDBusName || len(path) > mostPath {
+		return address{}
+	}
+	return address{string(name), dbus.ObjectPath(path)}
 }
 
 // array calls read for each element of an array whose elements are aligned.
@@ -220,9 +255,8 @@ func formOf(into any) string {
 // stands for the value in it.
 func (h header) decode(order binary.ByteOrder, into any) error {
 	v := &values{text: h.body, order: order}
-	signature := h.signature
-	if signature == "v" {
-		signature, _ = shortString(h.body)
+	signature := h.form()
+	if h.signature == "v" {
 		v.at = min(2+len(signature), len(h.body))
 	}
 	if signature != formOf(into) {
@@ -255,6 +289,7 @@ func (h header) decode(order binary.ByteOrder, into any) error {
 		})
 	}
 	if v.failed {
+		reflect.ValueOf(into).Elem().SetZero() // what was read before the failure takes memory
 		return errForm
 	}
 	return nil

@@ -76,7 +76,7 @@ func TestDecode(t *testing.T) {
 				}
 				reflect.ValueOf(into).Elem().SetZero()
 				h, ok := parseHeader(b.Bytes(), order)
-				if !ok || h.serial != firstSerial+9 || h.failure != "org.example.Error" || !expected(h, b.Len()) && h.signature != "d" {
+				if !ok || h.serial != firstSerial+9 || h.failure != "org.example.Error" || !expected(h, int64(b.Len())) && h.signature != "d" {
 					t.Fatalf("%T: header %+v, %v", want, h, ok)
 				}
 				err := h.decode(order, into)

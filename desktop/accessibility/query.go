@@ -57,7 +57,7 @@ type Query struct {
 // Snapshot is the result of a query.
 type Snapshot struct {
 	Elements  []Element // each after its parent
-	Truncated bool      // the result lacks elements, because of a bound or of time
+	Truncated bool      // the result lacks elements or texts, because of a bound or of time
 	Skipped   []Skipped // the programs that are missing
 }
 
@@ -73,7 +73,7 @@ type Skipped struct {
 const (
 	ReasonHangs           = "hangs"            // the program did not answer in time
 	ReasonNoAccessibility = "no accessibility" // the program is not on the bus, or offers nothing
-	ReasonBudget          = "budget"           // Query.Timeout or Query.Limit was reached before all was read
+	ReasonBudget          = "budget"           // Query.Timeout, Query.Limit or a bound of memory was reached before all was read
 	ReasonNoState         = "no states"        // GTK 4 reports neither states nor boxes
 )
 

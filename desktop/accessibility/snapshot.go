@@ -64,6 +64,11 @@ func (t *Tree) Snapshot(ctx context.Context, q Query) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, cmp.Or(ctx.Err(), err)
 	}
+	defer func() {
+		for _, p := range programs {
+			p.walker.release()
+		}
+	}()
 	listed := asked.Err() == nil
 	err = t.read(asked, b, q, match, programs)
 	if err := cmp.Or(ctx.Err(), err); err != nil {
@@ -177,8 +182,7 @@ func (p *program) read(ctx context.Context, q Query, match *matcher) {
 		}
 	}
 	if match != nil && match.text != nil {
-		w.read(ctx, p.nodes, false)
-		p.nodes = slices.DeleteFunc(p.nodes, func(n *node) bool { return ctx.Err() != nil || !match.matches(n, true) })
+		p.nodes = w.withText(ctx, p.nodes, match, q.Limit)
 	}
 	if match != nil && ctx.Err() != nil {
 		w.truncated = true
@@ -209,7 +213,7 @@ func (w *walker) unusable(ctx context.Context, p *program) bool {
 		p.skipped = ReasonNoState
 		return true
 	}
-	w.bus.links.open(ctx, p.at.Name, direct, w.bus.uid)
+	w.bus.links.open(ctx, p.at.Name, direct, w.bus.uid, &w.bus.queued)
 	return false
 }
 
@@ -245,12 +249,18 @@ func (n *node) folds() bool {
 // snapshot makes the result of a query.
 func (t *Tree) snapshot(q Query, programs []*program, windows []desktop.Window) Snapshot {
 	var s Snapshot
+	size := 0 // of the texts in s
 	for _, p := range programs {
 		if p.skipped != "" {
 			s.Skipped = append(s.Skipped, Skipped{App: p.name, PID: p.pid, Reason: p.skipped})
 			s.Truncated = s.Truncated || p.skipped != ReasonNoState
 		}
-		if room := q.Limit - len(s.Elements); len(p.nodes) > room {
+		room := 0
+		for room < min(len(p.nodes), q.Limit-len(s.Elements)) && size+p.nodes[room].textSize() <= mostResult {
+			size += p.nodes[room].textSize()
+			room++
+		}
+		if len(p.nodes) > room {
 			p.nodes, s.Truncated = p.nodes[:room], true
 			if p.skipped == "" {
 				s.Skipped = append(s.Skipped, Skipped{App: p.name, PID: p.pid, Reason: ReasonBudget})

@@ -30,6 +30,9 @@ const (
 	maxMessage = 256 << 10
 )
 
+// mostShort is how much of a message with a text is kept, unless the caller wants all of it.
+const mostShort = 8 << 10
+
 // transport is a connection to a message bus or a program, which may be hostile. It passes on
 // replies and errors of the form that this package expects, to calls or to godbus, and drops
 // everything else before it is decoded.
@@ -42,6 +45,7 @@ type transport struct {
 	signal  func()      // called for each wanted signal
 	pending []byte      // of a message that Read has not returned
 	calls   calls
+	queued  *budget       // answers that were read and not decoded
 	limit   time.Duration // of a write
 
 	writing sync.Mutex // held during writes
@@ -133,32 +137,66 @@ func (t *transport) next() error {
 			}
 			continue
 		}
-		text := make([]byte, size)
-		if _, err := io.ReadFull(t.in, text); err != nil {
+		text, h, ok, err := t.read(size, order)
+		switch {
+		case err != nil:
 			return err
-		}
-		h, ok := parseHeader(text, order)
-		if !ok || !expected(h, len(text)) {
-			continue
-		}
-		if h.serial < firstSerial {
+		case !ok:
+		case h.serial < firstSerial:
 			t.pending = text
 			return nil
+		default:
+			t.answer(h, len(text), order)
 		}
-		if w, ok := t.calls.take(h.serial); ok {
-			w.answers <- answer{index: w.index, header: h, order: order}
+	}
+}
+
+// read reads a reply or an error. It reports whether that passes.
+func (t *transport) read(size int64, order binary.ByteOrder) (text []byte, h header, ok bool, err error) {
+	text = make([]byte, min(size, mostShort))
+	if _, err := io.ReadFull(t.in, text); err != nil {
+		return nil, h, false, err
+	}
+	h, ok = parseHeader(text, order)
+	ok = ok && expected(h, size)
+	switch rest := size - int64(len(text)); {
+	case rest == 0:
+	case ok && (h.form() != "s" || h.serial < firstSerial || t.calls.long(h.serial)):
+		text = append(text, make([]byte, rest)...)
+		if _, err := io.ReadFull(t.in, text[size-rest:]); err != nil {
+			return nil, h, false, err
 		}
+		h, ok = parseHeader(text, order)
+	default:
+		if _, err := io.CopyN(io.Discard, t.in, rest); err != nil {
+			return nil, h, false, err
+		}
+		if ok {
+			h.shorten(order)
+		}
+	}
+	return text, h, ok, nil
+}
+
+// answer passes on a message of a size as the answer to a call. It drops the message if too many
+// others have not been decoded.
+func (t *transport) answer(h header, size int, order binary.ByteOrder) {
+	if !t.queued.take(size, mostQueued) {
+		return
+	}
+	if w, ok := t.calls.take(h.serial); ok {
+		w.answers <- answer{index: w.index, size: size, header: h, order: order}
+	} else {
+		t.queued.give(size)
 	}
 }
 
 // expected reports whether a reply or an error has a form that this package expects. Arrays of
 // empty structs, for example, would be decoded without end.
-func expected(h header, size int) bool {
-	signature := h.signature
-	if signature == "v" {
-		if signature, _ = shortString(h.body); signature == "v" || signature == "" {
-			return false
-		}
+func expected(h header, size int64) bool {
+	signature := h.form()
+	if h.signature == "v" && signature == "" {
+		return false
 	}
 	switch signature {
 	case "s":
@@ -171,8 +209,8 @@ func expected(h header, size int) bool {
 
 // dial connects to a message bus of a user. The address lists Unix sockets as in the D-Bus
 // specification, "Server Addresses". signal is called for each wanted signal.
-func dial(ctx context.Context, address string, uid int, signal func()) (*dbus.Conn, *transport, error) {
-	conn, t, err := dialPeer(ctx, address, uid, writeLimit, signal)
+func dial(ctx context.Context, address string, uid int, queued *budget, signal func()) (*dbus.Conn, *transport, error) {
+	conn, t, err := dialPeer(ctx, address, uid, writeLimit, queued, signal)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,7 +228,7 @@ func dial(ctx context.Context, address string, uid int, signal func()) (*dbus.Co
 }
 
 // dialPeer connects to a program of a user that speaks D-Bus, and authenticates.
-func dialPeer(ctx context.Context, address string, uid int, limit time.Duration, signal func()) (*dbus.Conn, *transport, error) {
+func dialPeer(ctx context.Context, address string, uid int, limit time.Duration, queued *budget, signal func()) (*dbus.Conn, *transport, error) {
 	path, err := socketPath(address)
 	if err != nil {
 		return nil, nil, err
@@ -199,7 +237,7 @@ func dialPeer(ctx context.Context, address string, uid int, limit time.Duration,
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &transport{Conn: c, in: bufio.NewReaderSize(c, 64<<10), signal: signal, limit: limit}
+	t := &transport{Conn: c, in: bufio.NewReaderSize(c, 64<<10), signal: signal, limit: limit, queued: queued}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	conn, err := dbus.NewConn(t)

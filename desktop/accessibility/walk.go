@@ -43,7 +43,8 @@ type node struct {
 	placed    bool  // the program has sent extents
 	claimed   int32 // children
 	label     string
-	children  []address
+	children  []address // until level returns
+	listed    int       // bytes of children
 }
 
 // extents is a box as programs send it.
@@ -63,6 +64,7 @@ type walker struct {
 	kept      []*node // in the order in which they were found, which is by depth
 	seen      map[address]bool
 	visited   int
+	used      int  // bytes that are kept; see keep
 	answered  bool // the program has answered something
 	truncated bool // a bound was reached, or the program did not answer in time
 }
@@ -97,6 +99,7 @@ func (w *walker) level(ctx context.Context, nodes []*node) []*node {
 	w.describe(ctx, shown)
 	var next []*node
 	for _, n := range shown {
+		children := w.unlist(n)
 		if ctx.Err() != nil && !n.placed && n.up != nil {
 			continue // the time was over before the program described it
 		}
@@ -107,7 +110,7 @@ func (w *walker) level(ctx context.Context, nodes []*node) []*node {
 		if n.up != nil {
 			n.up.kids = append(n.up.kids, n)
 		}
-		for i, at := range n.children {
+		for i, at := range children {
 			if at.null() || w.seen[at] {
 				continue
 			}
@@ -115,7 +118,7 @@ func (w *walker) level(ctx context.Context, nodes []*node) []*node {
 				w.truncated = true
 				break
 			}
-			if len(next) >= mostVisited-w.visited {
+			if len(next) >= mostVisited-w.visited || !w.keep(nodeSize+at.size()) {
 				w.truncated = true
 				break
 			}
@@ -128,6 +131,7 @@ func (w *walker) level(ctx context.Context, nodes []*node) []*node {
 
 // one reads one element alone, whether it shows or not.
 func (w *walker) one(ctx context.Context, n *node) {
+	defer w.release()
 	w.all = true
 	for _, n := range w.showing(ctx, []*node{n}) {
 		n.count = 0 // children are not needed
@@ -186,14 +190,21 @@ func (w *walker) describePart(ctx context.Context, nodes []*node) {
 	requests := make([]*request, 0, 3*len(nodes))
 	for _, n := range nodes {
 		name := propertyOf(n.at, ifaceAccessible, "Name", &n.label)
-		name.then = func() { n.name, n.label = strings.TrimSpace(clean(n.label, mostName)), "" } // menus of GTK pad names
+		name.then = func() {
+			if label := strings.TrimSpace(clean(n.label, mostName)); w.keep(len(label)) { // menus of GTK pad names
+				n.name = label
+			}
+			n.label = ""
+		}
 		requests = append(requests, name,
 			&request{to: n.at, method: ifaceComponent + ".GetExtents", args: []any{uint32(0)}, into: &n.extents, then: func() { n.placed = true }})
 		switch {
 		case n.count <= 0:
 		case n.count <= mostChildren:
-			requests = append(requests, &request{to: n.at, method: ifaceAccessible + ".GetChildren", into: &n.children, then: func() {
-				n.children = slices.Clone(n.children[:min(len(n.children), mostChildren+1)])
+			all := new([]address)
+			requests = append(requests, &request{to: n.at, method: ifaceAccessible + ".GetChildren", into: all, then: func() {
+				w.list(n, *all)
+				*all = nil
 			}})
 		default: // GetChildren would list all
 			w.truncated = true
@@ -209,7 +220,7 @@ func (w *walker) describePart(ctx context.Context, nodes []*node) {
 			n.clip = n.up.clipOfChildren()
 		}
 		if n.count > mostChildren {
-			n.children = w.inView(ctx, n)
+			w.list(n, w.inView(ctx, n))
 		}
 		w.dropForeign(ctx, n)
 	}
@@ -233,15 +244,42 @@ func (w *walker) dropForeign(ctx context.Context, n *node) {
 	}
 }
 
+// withText returns the elements that match by their texts, until ctx ends or they are more than
+// limit.
+func (w *walker) withText(ctx context.Context, nodes []*node, match *matcher, limit int) (list []*node) {
+	for part := range slices.Chunk(nodes, maxAsked) {
+		w.read(ctx, part, false)
+		for _, n := range part {
+			switch {
+			case ctx.Err() == nil && match.matches(n, true):
+				list = append(list, n)
+			default:
+				w.drop(len(n.text))
+				n.text = ""
+			}
+		}
+		if ctx.Err() != nil || len(list) > limit {
+			break
+		}
+	}
+	return list
+}
+
 // read asks for the texts and values of elements, and for their actions if that is wanted.
 func (w *walker) read(ctx context.Context, nodes []*node, actions bool) {
+	for part := range slices.Chunk(nodes, maxAsked) {
+		w.readPart(ctx, part, actions)
+	}
+}
+
+func (w *walker) readPart(ctx context.Context, nodes []*node, actions bool) {
 	var requests []*request
 	var textual []*node
 	for _, n := range nodes {
 		if actions {
 			list := new([]action)
 			requests = append(requests, &request{to: n.at, method: ifaceAction + ".GetActions", into: list, then: func() {
-				n.actions, *list = actionNames(*list), nil
+				n.actions, *list = w.actionNames(*list), nil
 			}})
 		}
 		if n.role == rolePassword || n.text != "" {
@@ -261,7 +299,7 @@ func (w *walker) read(ctx context.Context, nodes []*node, actions bool) {
 		}
 		if n.role.textual() || n.states.has(stateEditable) {
 			textual = append(textual, n)
-			requests = append(requests, textOf(n, mostText))
+			requests = append(requests, w.textOf(n, mostText))
 		}
 	}
 	if w.bus.all(ctx, requests) != nil || w.readShort(ctx, textual) != nil {
@@ -270,11 +308,16 @@ func (w *walker) read(ctx context.Context, nodes []*node, actions bool) {
 }
 
 // textOf returns a request for the first characters of an element's text.
-func textOf(n *node, count int32) *request {
+func (w *walker) textOf(n *node, count int32) *request {
 	text := new(string)
 	return &request{
 		to: n.at, method: ifaceText + ".GetText", args: []any{int32(0), count}, into: text,
-		then: func() { n.text, *text = strings.TrimRight(clean(*text, mostText), " \n"), "" },
+		then: func() {
+			if cut := strings.TrimRight(clean(*text, mostText), " \n"); w.keep(len(cut)) {
+				n.text = cut
+			}
+			*text = ""
+		},
 	}
 }
 
@@ -290,7 +333,7 @@ func (w *walker) readShort(ctx context.Context, nodes []*node) error {
 		length := propertyOf(n.at, ifaceText, "CharacterCount", count)
 		length.then = func() {
 			if *count > 0 && *count < mostText {
-				texts = append(texts, textOf(n, *count))
+				texts = append(texts, w.textOf(n, *count))
 			}
 		}
 		lengths = append(lengths, length)
@@ -370,9 +413,13 @@ type action struct{ Name, Description, Keys string }
 // mostActions is how many actions of an element count.
 const mostActions = 16
 
-func actionNames(list []action) (names []string) {
+func (w *walker) actionNames(list []action) (names []string) {
 	for _, a := range list[:min(len(list), mostActions)] {
-		names = append(names, clean(a.Name, mostName))
+		name := clean(a.Name, mostName)
+		if !w.keep(stringSize + len(name)) {
+			break
+		}
+		names = append(names, name)
 	}
 	return names
 }

@@ -65,7 +65,7 @@ type markedScreenshot struct {
 type elementTree struct {
 	Outline     string            `json:"outline,omitempty" doc:"With format=outline: a line for each element"`
 	Elements    []elementInfo     `json:"elements,omitzero" nullable:"false" doc:"With format=json, each after its parent"`
-	Truncated   bool              `json:"truncated" doc:"Elements are missing, because of limit or timeoutMs"`
+	Truncated   bool              `json:"truncated" doc:"Elements are missing, because of limit, timeoutMs or a limit of memory"`
 	SkippedApps []skippedApp      `json:"skippedApps" nullable:"false" doc:"Programs of which elements are missing, and why"`
 	Screenshot  *markedScreenshot `json:"screenshot,omitempty" doc:"With marks=true: the screen, with a numbered box for each element"`
 }
