@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
@@ -53,18 +53,13 @@ func (u users) mayMount() error {
 	return nil
 }
 
-// checkDatabase returns an error if the user of agents or desktops can replace the
-// database of the event log. Postgres has no file.
+// checkDatabase returns an error if the user of agents or desktops can replace a file of the
+// database of the event log.
 func (c Config) checkDatabase() error {
-	if c.EventLog.DSN == "" || strings.Contains(c.EventLog.DSN, "://") {
-		return nil
-	}
-	path, err := filepath.Abs(c.EventLog.DSN)
-	if err == nil {
-		err = supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop)
-	}
-	if err != nil {
-		return fmt.Errorf("config: EventLog.DSN: %w", err)
+	for _, path := range eventlog.Files(c.EventLog.DSN) {
+		if err := supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop); err != nil {
+			return fmt.Errorf("config: EventLog.DSN: %w", err)
+		}
 	}
 	return nil
 }

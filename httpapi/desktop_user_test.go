@@ -80,14 +80,17 @@ func TestStateDirOfUser(t *testing.T) {
 		if err := os.Mkdir(below, 0o755); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.WriteFile(filepath.Join(above, "events.db"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		missing := filepath.Join(above, "a", "state")
-		for _, dir := range []string{missing, filepath.Join(link, "a"), link} {
-			refused := made.refused || dir == missing && made.missing
+		for _, dir := range []string{missing, filepath.Join(link, "a"), link, above} {
+			refused := made.refused || (dir == missing || dir == above) && made.missing
 			for where, cfg := range map[string]Config{
 				"desktop user": {DesktopUser: "www-data", StateDir: dir},
 				"agent user":   {AgentHost: agents.Config{RunAs: "www-data"}, StateDir: dir},
 				"recordings":   {DesktopUser: "www-data", StateDir: t.TempDir(), RecordingsDir: dir},
-				"database":     {DesktopUser: "www-data", StateDir: t.TempDir(), EventLog: eventlog.Config{DSN: filepath.Join(dir, "events.db")}},
+				"database":     {DesktopUser: "www-data", StateDir: t.TempDir(), EventLog: eventlog.Config{DSN: "sqlite:" + filepath.Join(dir, "events.db")}},
 			} {
 				s, err := New(cfg)
 				if (err != nil) != refused || refused && !strings.Contains(err.Error(), `can be changed by user "www-data"`) {
@@ -100,8 +103,8 @@ func TestStateDirOfUser(t *testing.T) {
 				}
 			}
 		}
-		if made.refused {
-			bad := serve(t, Config{DesktopUser: "www-data"}).post(t, "/v1/desktop/start", fmt.Sprintf(`{"stateDir":%q}`, below)).want(t, 400)
+		if made.missing {
+			bad := serve(t, Config{DesktopUser: "www-data"}).post(t, "/v1/desktop/start", fmt.Sprintf(`{"stateDir":%q}`, above)).want(t, 400)
 			if !strings.Contains(string(bad.body), "can be changed by user") {
 				t.Errorf("%s: a desktop's stateDir: %s", name, bad.body)
 			}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // entry is a recording in the index of a store.
@@ -205,7 +207,7 @@ func (s *Store) Video(id string) (*os.File, Info, error) {
 	if err != nil {
 		return nil, Info{}, fmt.Errorf("recording %.40q: %w", id, err)
 	}
-	f, err := os.Open(filepath.Join(e.dir, videoFile))
+	f, err := os.OpenFile(filepath.Join(e.dir, videoFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) && s.vanished(e) {
 		err = ErrNotFound
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -64,7 +66,7 @@ func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole boo
 
 // readMovieFile reads the boxes of a file. A file without pictures is an error.
 func readMovieFile(path string) (movie, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return movie{}, err
 	}

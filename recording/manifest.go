@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sys/unix"
 )
 
 // Names of files in a recording's folder, and of folders.
@@ -44,7 +45,7 @@ func parseID(id string) (ulid.ULID, bool) {
 func formatID(u ulid.ULID) string { return idPrefix + strings.ToLower(u.String()) }
 
 func readManifest(dir string) (Info, error) {
-	f, err := os.Open(filepath.Join(dir, manifestFile))
+	f, err := os.OpenFile(filepath.Join(dir, manifestFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return Info{}, err
 	}
@@ -120,7 +121,7 @@ func overwrite(path string, text []byte) error {
 	if len(text) > block {
 		return errors.New("it is too long to be overwritten")
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}

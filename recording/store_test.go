@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/recording/timeline"
@@ -243,6 +244,43 @@ func TestManifests(t *testing.T) {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("of a file that does not exist: %v", err)
 		}
+	}
+}
+
+// TestLinksInFolders checks that the files of a recording are not followed if they are links.
+func TestLinksInFolders(t *testing.T) {
+	t.Parallel()
+	dir, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id, folder := leaveRecording(t, dir, 1, Info{Status: StatusFailed}, nil)
+	for _, name := range []string{videoFile, timelineFile, posterFile} {
+		if err := os.Symlink(secret, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, manifestFile)); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, StoreConfig{Dir: dir})
+	at := timeline.Milliseconds(0)
+	_, _, video := s.Video(id)
+	_, _, page := s.Timeline(id, timeline.Query{})
+	_, mark := s.Mark(id, timeline.Marker{Title: "m", At: &at})
+	_, poster := s.Poster(id)
+	_, manifest := readManifest(dir)
+	_, movie := readMovieFile(filepath.Join(folder, videoFile))
+	for name, err := range map[string]error{
+		"Video": video, "Timeline": page, "Mark": mark, "Poster": poster, "readManifest": manifest,
+		"readMovieFile": movie, "overwrite": overwrite(filepath.Join(dir, manifestFile), []byte("x")),
+	} {
+		if !errors.Is(err, unix.ELOOP) {
+			t.Errorf("%s = %v, want ELOOP", name, err)
+		}
+	}
+	if got, err := os.ReadFile(secret); err != nil || string(got) != "secret\n" {
+		t.Errorf("the file that the links lead to holds %q, %v", got, err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrNoPicture is returned if a recording has no such picture, because the recording ended
@@ -75,7 +77,7 @@ func (s *Store) Thumbnail(id string, at time.Duration) (*os.File, time.Duration,
 }
 
 func openPicture(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNoPicture
 	}

@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -134,6 +135,20 @@ func Secrets(dsn string) []string {
 		return nil
 	}
 	return []string{"PGPASSWORD", "PGSSLPASSWORD"}
+}
+
+// Files returns the file of a DSN and the files that SQLite makes beside it, which are beside the target
+// if the file is a link. It returns none for Postgres, for a log in memory, and for a DSN that [Open] refuses.
+func Files(dsn string) []string {
+	_, file, err := split(dsn)
+	if err != nil || file == "" {
+		return nil
+	}
+	files := []string{file}
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		file = target
+	}
+	return append(files, file+"-wal", file+"-shm", file+"-journal")
 }
 
 // parameters are the words with which Postgres's keyword/value DSN can begin. Such a DSN is

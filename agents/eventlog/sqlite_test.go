@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,32 @@ func TestSecrets(t *testing.T) {
 	}
 	if got := open(t, eventlog.Config{}).Secrets(); got != nil {
 		t.Errorf("of a log in memory: %q", got)
+	}
+}
+
+// TestFiles: SQLite makes its files beside the target of a link.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	path := file(t)
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(path, link))
+	l := open(t, eventlog.Config{DSN: link})
+	put(t, l, "s", "1")
+	made, err := filepath.Glob(path + "*")
+	must(t, err)
+	got := eventlog.Files("sqlite:" + link)
+	for _, name := range append(made, link) {
+		if !slices.Contains(got, name) && name != path {
+			t.Errorf("Files = %q, without %s", got, name)
+		}
+	}
+	if len(made) < 2 {
+		t.Errorf("the database has %q", made)
+	}
+	for _, dsn := range []string{"", "postgres://me@host/db", "host=db password=secret", "mysql://host/db"} {
+		if got := eventlog.Files(dsn); got != nil {
+			t.Errorf("Files(%q) = %q", dsn, got)
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -369,16 +368,12 @@ func (f *serverFlags) logger(stderr io.Writer) (*slog.Logger, func(), error) {
 // mayLogTo returns an error if the user of agents or desktops can replace the log file,
 // for example with a link to another file.
 func (f *serverFlags) mayLogTo(file string) error {
-	path, err := filepath.Abs(file)
-	if err != nil {
-		return fmt.Errorf("log file: %w", err)
-	}
 	for _, name := range []string{f.cfg.AgentHost.RunAs, f.cfg.DesktopUser} {
 		user, err := supervise.LookupUser(name)
 		if err != nil {
 			continue // httpapi.New reports it
 		}
-		if err := supervise.CheckNotReplaceable(path, user); err != nil {
+		if err := supervise.CheckNotReplaceable(file, user); err != nil {
 			return usagef("--log-file: %s", err)
 		}
 	}

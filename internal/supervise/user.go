@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -130,32 +131,50 @@ func (u User) CanStart(path string, args []string) error {
 	return nil
 }
 
-// CanReplace returns path if the user can write to it, or a directory above path in which the user
-// can replace an entry that leads to path, or make one that is missing. It returns "" if there is none,
-// for root, and for a user without credentials. Links on the way to path are followed.
+// mostLinks is the number of links that the kernel follows in one path.
+const mostLinks = 40
+
+// CanReplace returns the file or directory that path leads to if the user can write to it, or a directory
+// on the way in which the user can replace the next entry, or make one that is missing. It follows links as
+// the kernel does, also those that lead to nothing yet. It returns "" if there is none, for root, and for a
+// user without credentials.
 func (u User) CanReplace(path string) (at string) {
 	if u.Credential == nil || u.Credential.Uid == 0 {
 		return ""
 	}
-	if info, err := os.Stat(path); err == nil && u.canWrite(info) && info.Mode()&os.ModeSticky == 0 {
-		return path
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "."
 	}
-	for ; path != "/" && path != "."; path = filepath.Dir(path) {
-		real, err := filepath.EvalSymlinks(path)
-		if err == nil && real != path {
-			if at := u.CanReplace(real); at != "" {
-				return at
-			}
-		}
-		above := filepath.Dir(path)
-		info, err := os.Stat(above)
-		if err != nil || !u.canWrite(info) { // an error means that it does not exist yet
+	at = "/" // has no links
+	links := 0
+	for left := strings.Split(path, "/"); len(left) > 0; {
+		name := left[0]
+		left = left[1:]
+		above, next := at, filepath.Join(at, name)
+		if next == above {
 			continue
 		}
-		entry, err := os.Lstat(path)
-		if info.Mode()&os.ModeSticky == 0 || err != nil || u.owns(entry) || u.owns(info) {
+		info, err := os.Lstat(above)
+		entry, missing := os.Lstat(next)
+		if name != ".." && err == nil && u.canWrite(info) && // an error means that it does not exist yet
+			(info.Mode()&os.ModeSticky == 0 || missing != nil || u.owns(entry) || u.owns(info)) {
 			return above
 		}
+		if at = next; missing != nil || entry.Mode()&os.ModeSymlink == 0 {
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > mostLinks {
+			return next
+		}
+		if at = above; filepath.IsAbs(target) {
+			at = "/"
+		}
+		left = append(strings.Split(target, "/"), left...)
+	}
+	if info, err := os.Lstat(at); err == nil && u.canWrite(info) {
+		return at
 	}
 	return ""
 }

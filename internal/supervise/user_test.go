@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -121,6 +122,7 @@ func TestCheckNotReplaceable(t *testing.T) {
 				t.Errorf("%s: %s: %v", name, path, err)
 			}
 		}
+		check(above, made.missing) // the sticky bit does not keep the user from making files in it
 		check(filepath.Join(above, "a", "state"), made.missing)
 		check(filepath.Join(link, "a"), made.refused)
 		check(link, made.refused)
@@ -128,6 +130,52 @@ func TestCheckNotReplaceable(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(below, true)
+		if err := os.Chmod(below, 0o755|os.ModeSticky); err != nil {
+			t.Fatal(err)
+		}
+		check(below, true)
+	}
+}
+
+// TestCheckNotReplaceableLinks checks links that lead to nothing yet, and links to links.
+func TestCheckNotReplaceableLinks(t *testing.T) {
+	t.Parallel()
+	u := otherUser(t)
+	own, users := t.TempDir(), t.TempDir()
+	if err := os.Chown(users, int(u.Credential.Uid), 0); err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	link := func(dir, target string) string {
+		links++
+		name := filepath.Join(dir, "link"+strconv.Itoa(links))
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	missing := filepath.Join(own, "missing")
+	loop := filepath.Join(own, "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path    string
+		refused bool
+	}{
+		"to a missing directory of root's":       {link(own, missing), false},
+		"to one by a relative target":            {link(own, "../"+filepath.Base(own)+"/missing"), false},
+		"to a missing directory of the user's":   {link(own, filepath.Join(users, "missing")), true},
+		"to that by a relative target":           {link(own, "../"+filepath.Base(users)+"/missing"), true},
+		"below a link to a missing directory":    {filepath.Join(link(own, filepath.Join(users, "missing")), "a", "b"), true},
+		"to a link in a directory of the user's": {link(own, link(users, own)), true},
+		"to such a link to a missing directory":  {link(own, link(users, missing)), true},
+		"to a link of root's":                    {link(own, link(own, own)), false},
+		"to itself":                              {loop, true},
+	} {
+		if err := CheckNotReplaceable(c.path, u); (err != nil) != c.refused {
+			t.Errorf("a link %s: %v", name, err)
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxLine bounds the lines that are read. Lines that are written are shorter: Data of 64
@@ -30,7 +32,7 @@ const (
 // of the file system ends the sequence.
 func Read(path string, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		f, err := os.Open(path)
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 		if errors.Is(err, os.ErrNotExist) {
 			return
 		}
@@ -203,7 +205,7 @@ func AddMarker(path string, m Marker, began time.Time, length time.Duration) (En
 	}
 	e := Entry{At: *m.At, Time: began.Add(m.At.Duration()).UTC(), Type: TypeMarker, Marker: &m}
 	m.At = nil
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return Entry{}, fmt.Errorf("timeline: %w", err)
 	}
