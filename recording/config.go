@@ -105,9 +105,9 @@ type Config struct {
 	Guest bool
 }
 
-// Retention deletes the oldest recordings when the store is opened, when a recording has ended,
-// is repaired or gets a marker after its end, and when a recording reaches MaxAge. Zero fields
-// delete none. Recordings that are active or being repaired are not deleted. MaxCount and
+// Retention deletes the oldest recordings when the store is opened, when a recording has ended
+// or is repaired, and when a recording reaches MaxAge. Zero fields delete none. Markers that are
+// added after the end delete none and do not count for MaxBytes before the next Open. Recordings that are active or being repaired are not deleted. MaxCount and
 // MaxBytes apply to guest recordings (Config.Guest) and to the other recordings separately.
 type Retention struct {
 	MaxCount int           // of recordings

@@ -58,8 +58,7 @@ func (s *Store) Entries(id string, after uint64) iter.Seq2[timeline.Entry, error
 // marker must have a position, and Mark waits for the disk. The error is ErrNotFound, ErrClosed,
 // ErrNoSpace, timeline.ErrFull, an *InvalidError, or an error of the file system.
 func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
-	marked, err := s.openEntry(id)
-	if err != nil {
+	if _, err := s.openEntry(id); err != nil {
 		return timeline.Entry{}, err
 	}
 	if r := s.running(id); r != nil {
@@ -76,13 +75,8 @@ func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 		return timeline.Entry{}, err
 	}
 	s.marking.Lock()
-	e, err := timeline.AddMarker(path, m, info.Started, info.Duration)
-	s.marking.Unlock()
-	if err == nil {
-		marked.update(func() { marked.otherSize = 0 })
-		s.retain()
-	}
-	return e, err
+	defer s.marking.Unlock()
+	return timeline.AddMarker(path, m, info.Started, info.Duration)
 }
 
 // AddEvent adds an event to the timeline of an active recording and returns its entry. The
