@@ -71,6 +71,24 @@ func writeToken(dir string, g *Grant) (err error) {
 	return err
 }
 
+// forgetFiles removes the files of a desktop's tokens. It needs no log of sessions, unlike load.
+func (t *Store) forgetFiles(desktopID string) error {
+	t.loading.Lock()
+	defer t.loading.Unlock()
+	dir, err := t.StateDir.Claim()
+	if err != nil {
+		return err
+	}
+	dir = tokenDir(dir)
+	grants, err := readTokens(dir, t.Logger)
+	for _, g := range grants {
+		if g.Desktop == desktopID {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, g.ID+tokenSuffix)))
+		}
+	}
+	return errors.Join(err, syncDir(dir))
+}
+
 // syncDir syncs a directory's list of files to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -90,7 +108,7 @@ func syncDir(dir string) error {
 // eraseRetry is the interval of attempts to remove the files of ended tokens.
 const eraseRetry = 2 * time.Second
 
-// eraseSoon schedules a call of erase after a while, unless one is scheduled. The
+// eraseSoon schedules calls of loadUnread and erase after a while, unless one is scheduled. The
 // caller has mu.
 func (t *Store) eraseSoon(after time.Duration) {
 	if t.retry != nil || t.closed {
@@ -102,6 +120,7 @@ func (t *Store) eraseSoon(after time.Duration) {
 		t.mu.Lock()
 		t.retry = nil
 		t.mu.Unlock()
+		t.loadUnread()
 		t.erase()
 	})
 }
@@ -156,7 +175,7 @@ func (t *Store) erase() map[string]error {
 				"token", id, "error", err)
 		}
 	}
-	if len(t.ended) > 0 {
+	if len(t.ended)+len(t.unread) > 0 {
 		t.eraseSoon(eraseRetry)
 	}
 	return failed

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +129,11 @@ func TestEndBeforeRead(t *testing.T) {
 			t.Error("the end is stored")
 		}
 	}
+	next := New(before.Config) // as after a restart
+	t.Cleanup(next.Close)
+	if next.Find(ofDeleted) != nil {
+		t.Error("the token of the deleted desktop is valid after a restart")
+	}
 	after.Log = there
 	for name, value := range map[string]string{"of the deleted desktop": ofDeleted, "revoked": revoked, "shared": shared} {
 		if after.Find(value) != nil {
@@ -136,5 +142,79 @@ func TestEndBeforeRead(t *testing.T) {
 	}
 	if after.Find(valid) == nil {
 		t.Error("another token has ended")
+	}
+}
+
+// TestEndIsStoredLater: the end of tokens that could not be read is stored as soon as they can be, and
+// when the server ends.
+func TestEndIsStoredLater(t *testing.T) {
+	t.Parallel()
+	log, err := eventlog.Open(t.Context(), eventlog.Config{}) // in memory
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	for name, later := range map[string]func(*Store){
+		"retry": func(s *Store) {
+			s.mu.Lock()
+			if s.retry != nil && s.retry.Stop() {
+				s.retry.Reset(0) // sooner
+			}
+			s.mu.Unlock()
+			left := func() int {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.unread) + len(s.ended)
+			}
+			for deadline := time.Now().Add(time.Minute); left() > 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatal("the ends are not stored")
+				}
+			}
+		},
+		"Close": func(s *Store) { s.Close() },
+	} {
+		before := newTestTokens(t)
+		before.Log = func(context.Context) (*eventlog.Log, error) { return log, nil }
+		var values []string
+		var down atomic.Bool
+		down.Store(true)
+		after := New(before.Config)
+		t.Cleanup(after.Close)
+		after.Log = func(context.Context) (*eventlog.Log, error) {
+			if down.Load() {
+				return nil, errors.New("no database")
+			}
+			return log, nil
+		}
+		for _, desktopID := range []string{"", "work"} {
+			g := &Grant{Scope: ScopeView, Desktop: desktopID}
+			value, err := before.Create(g, time.Hour, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, value)
+			if err := after.Revoke(g.ID); err == nil {
+				t.Error("the end is stored")
+			}
+		}
+		for range mostTokens {
+			after.Forget(rand.Text())
+		}
+		after.mu.Lock()
+		n := len(after.unread)
+		after.mu.Unlock()
+		if n != 2 {
+			t.Errorf("%d ids are kept, want those of 2 tokens", n)
+		}
+		down.Store(false)
+		later(after)
+		next := New(before.Config)
+		t.Cleanup(next.Close)
+		for i, value := range values {
+			if next.Find(value) != nil {
+				t.Errorf("%s: token %d is valid after a restart", name, i)
+			}
+		}
 	}
 }

@@ -87,7 +87,7 @@ type Store struct {
 	making int                    // calls of create that write a file
 	unread map[string]bool        // ids of tokens, and of desktops with theirs, that ended before tokens were read
 	ended  map[string]*endedToken // by id; their files are still there, or the log does not have their end
-	retry  *time.Timer            // tries to remove these; nil: none is set
+	retry  *time.Timer            // calls loadUnread and erase; nil: none is set
 	alarm  *wallclock.Alarm       // rings when the next token expires; nil: there was no token yet
 	closed bool
 	work   sync.WaitGroup // for the retry
@@ -152,30 +152,44 @@ func (t *Store) load() error {
 	return nil
 }
 
-// markUnread remembers the id of a token, or of a desktop, so that a token with it ends when it is read
-// from its file or the stream. The caller calls read after that.
-func (t *Store) markUnread(id string) (read func()) {
+// loadAll is like load, and also reads the newest tokens of other servers.
+func (t *Store) loadAll() error {
+	if err := t.load(); err != nil {
+		return err
+	}
+	if err := t.catchUpSoon(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.finish(func(g *Grant) bool { return t.unread[g.ID] })
+	clear(t.unread)
+	return nil
+}
+
+// endUnread ends the token, or the tokens of the desktop, that has an id, after the tokens could not
+// be read: they end when they are read from their files or the stream, which is tried again soon.
+func (t *Store) endUnread(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.finish(func(g *Grant) bool { return g.ID == id || g.Desktop == id }) // another caller may have read it
 	if t.unread == nil {
 		t.unread = map[string]bool{}
 	}
 	if len(t.unread) < mostTokens {
 		t.unread[id] = true
 	}
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.unread, id)
-	}
+	t.eraseSoon(eraseRetry)
 }
 
-// loadAll is like load, and also reads the newest tokens of other servers.
-func (t *Store) loadAll() error {
-	if err := t.load(); err != nil {
-		return err
+// loadUnread reads the tokens if endUnread was called since they were last read.
+func (t *Store) loadUnread() {
+	t.mu.Lock()
+	some := len(t.unread) > 0
+	t.mu.Unlock()
+	if some {
+		_ = t.loadAll() // the caller of endUnread has reported the error
 	}
-	return t.catchUpSoon()
 }
 
 // setAlarm has tokens end when they expire by the wall clock, as after a suspension. The
@@ -340,11 +354,10 @@ func (t *Store) Revoke(id string) error {
 		return nil
 	}
 	if !t.finishID(id) {
-		read := t.markUnread(id)
 		if err := t.loadAll(); err != nil {
+			t.endUnread(id)
 			return err
 		}
-		read()
 		if !t.finishID(id) {
 			return ErrNotFound
 		}
@@ -368,12 +381,12 @@ func (t *Store) finishID(id string) bool {
 // Forget ends the tokens of a desktop that was deleted.
 func (t *Store) Forget(desktopID string) {
 	t.agents.forget(desktopID)
-	read := t.markUnread(desktopID)
-	if err := t.load(); err != nil {
-		t.Logger.Error("tokens of a desktop that was deleted end when they can be read", "desktop", desktopID, "error", err)
-		return
+	if t.load() != nil {
+		if err := t.forgetFiles(desktopID); err != nil {
+			t.Logger.Error("tokens of a desktop that was deleted end when they can be read", "desktop", desktopID, "error", err)
+			t.endUnread(desktopID)
+		}
 	}
-	read()
 	t.mu.Lock()
 	found := t.finish(func(g *Grant) bool { return g.Desktop == desktopID })
 	t.mu.Unlock()
@@ -429,6 +442,7 @@ func (t *Store) remove(is func(*Grant) bool) map[string]bool {
 
 // Close ends the tokens in this server. Their files stay for the next server.
 func (t *Store) Close() {
+	t.loadUnread()
 	t.mu.Lock()
 	t.closed = true
 	for _, g := range t.byHash {
