@@ -4,11 +4,12 @@ import "sync"
 
 // queue passes values from a goroutine that must not block to a goroutine that may.
 type queue[T any] struct {
-	ready chan struct{} // holds a token while there may be values
+	ready chan struct{} // holds a token while there may be values, or drops that were not seen
 	limit int
 
-	mu   sync.Mutex
-	list []T
+	mu    sync.Mutex
+	list  []T
+	drops int64 // values for which there was no room
 }
 
 // newQueue makes a queue that holds at most limit values.
@@ -20,7 +21,9 @@ func newQueue[T any](limit int) *queue[T] {
 func (q *queue[T]) push(v T) bool {
 	q.mu.Lock()
 	full := len(q.list) >= q.limit
-	if !full {
+	if full {
+		q.drops++
+	} else {
 		q.list = append(q.list, v)
 	}
 	q.mu.Unlock()
@@ -38,4 +41,11 @@ func (q *queue[T]) take() []T {
 	list := q.list
 	q.list = nil
 	return list
+}
+
+// dropped returns the number of values for which there was no room.
+func (q *queue[T]) dropped() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.drops
 }

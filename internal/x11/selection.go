@@ -65,7 +65,6 @@ type Clipboard struct {
 	stall time.Duration // how long a transfer may make no progress
 
 	events  *queue[xgb.Event]
-	drops   atomic.Int64 // events that events had no room for
 	tasks   chan func()
 	quit    chan struct{}
 	quitNow func()

@@ -38,4 +38,4 @@ func (cb *Clipboard) LimitEvents(n int) {
 }
 
 // Drops returns the number of events for which there was no room.
-func (cb *Clipboard) Drops() int64 { return cb.drops.Load() }
+func (cb *Clipboard) Drops() int64 { return cb.events.dropped() }

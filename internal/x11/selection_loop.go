@@ -48,9 +48,7 @@ func (cb *Clipboard) receive(ev xgb.Event) {
 	default:
 		return
 	}
-	if !cb.events.push(ev) {
-		cb.drops.Add(1)
-	}
+	cb.events.push(ev) // run makes up for an event that is dropped
 }
 
 func (cb *Clipboard) run() {
@@ -69,7 +67,7 @@ func (cb *Clipboard) run() {
 			for _, ev := range cb.events.take() {
 				cb.dispatch(ev)
 			}
-			if now := cb.drops.Load(); now != drops {
+			if now := cb.events.dropped(); now != drops {
 				cb.c.log.Debug("too many selection events", "dropped", now-drops)
 				drops = now
 				cb.resume()
@@ -81,13 +79,20 @@ func (cb *Clipboard) run() {
 	}
 }
 
-// resume makes up for events that were dropped: of the time, and that a selection was lost.
+// resume makes up for events that were dropped: of the time, that a selection was lost, and that
+// an owner has changed or gone.
 func (cb *Clipboard) resume() {
 	for range cb.times {
 		cb.askTime()
 	}
 	for sel := range cb.owned {
 		cb.lose(sel)
+	}
+	for sel, name := range map[xproto.Atom]SelectionName{cb.atoms.clipboard: SelectionClipboard, xproto.AtomPrimary: SelectionPrimary} {
+		cb.changes.push(name)
+		if r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply(); err == nil && r.Owner == xproto.WindowNone {
+			cb.endReads(sel)
+		}
 	}
 }
 
@@ -234,10 +239,15 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	if e.Subtype == xfixes.SelectionEventSetSelectionOwner {
 		return // the old owner may still answer
 	}
+	cb.endReads(e.Selection)
+}
+
+// endReads ends the reads of a selection whose owner has gone.
+func (cb *Clipboard) endReads(sel xproto.Atom) {
 	for _, r := range cb.reads {
-		if r.sel == e.Selection && r.incr {
+		if r.sel == sel && r.incr {
 			cb.endRead(r, ErrTransferStalled)
-		} else if r.sel == e.Selection {
+		} else if r.sel == sel {
 			cb.endRead(r, ErrNoContent)
 		}
 	}

@@ -262,6 +262,41 @@ func TestSelectionDroppedEvents(t *testing.T) {
 	}
 }
 
+// TestSelectionDroppedOwners drops the events of a new owner, and of the end of an owner that a read
+// waits for.
+func TestSelectionDroppedOwners(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 320, 200)
+	cb, p := openClipboard(t, s), newPeer(t, s)
+	heard := make(chan x11.SelectionName, 100)
+	cb.OnChange(func(sel x11.SelectionName) { heard <- sel })
+	cb.SetStall(time.Minute)
+	cb.LimitEvents(0)
+	p.own("CLIPBOARD")
+	select {
+	case <-heard:
+	case <-soon(t).Done():
+		t.Error("the new owner is not reported")
+	}
+	cb.LimitEvents(1000)
+	result := make(chan error, 1)
+	go func() {
+		_, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
+		result <- err
+	}()
+	until(t, "read", func() bool { _, reads, _ := cb.Transfers(); return reads > 0 })
+	cb.LimitEvents(0)
+	before := cb.Drops()
+	if err := p.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "dropped event", func() bool { return cb.Drops() > before })
+	cb.LimitEvents(1000)
+	if err := <-result; !errors.Is(err, x11.ErrNoContent) {
+		t.Errorf("Get() from an owner that died = %v, want ErrNoContent", err)
+	}
+}
+
 func TestSelectionMultiple(t *testing.T) {
 	t.Parallel()
 	s := testx11.Start(t, 320, 200)
