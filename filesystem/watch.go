@@ -75,8 +75,9 @@ type Watch struct {
 //
 // Watch returns when the directories are watched. The caller must close the result. The error
 // is ErrTooLarge if there are more directories than MaxWatches or than the limit of the
-// system (fs.inotify.max_user_watches), more than 255 levels, a path of more than 4096 bytes, or
-// more than 8 MiB of paths below the directory. New directories beyond a limit are an overflow.
+// system (fs.inotify.max_user_watches), or more than 8 MiB of paths below the directory. New
+// directories beyond a limit are an overflow. Directories more than 255 levels below it, or with a
+// path of more than 4096 bytes, are not watched.
 func (f *FS) Watch(name string, options WatchOptions) (*Watch, error) {
 	const op = "watch"
 	if err := f.enter(); err != nil {

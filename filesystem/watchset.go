@@ -96,7 +96,8 @@ func (s *watchSet) close() {
 // maxWatchedBytes bounds the names of the directories of a watch together.
 const maxWatchedBytes = 8 << 20
 
-// add watches a directory under a name. It reports whether the directory is new.
+// add watches a directory under a name, unless it is too deep: any program could make such a directory
+// and so prevent the watch. It reports whether the directory is new.
 func (s *watchSet) add(d folder, name string) (added bool, err error) {
 	n, err := d.self()
 	if err != nil {
@@ -109,12 +110,10 @@ func (s *watchSet) add(d folder, name string) (added bool, err error) {
 		s.forget(name)
 	}
 	switch {
+	case strings.Count(name, "/") >= maxLevels, len(d.path) > maxPath:
+		return false, nil
 	case s.most > 0 && len(s.byName) >= s.most:
 		return false, tooLarge("more than " + strconv.Itoa(s.most) + " directories to watch (MaxWatches)")
-	case strings.Count(name, "/") >= maxLevels:
-		return false, tooLarge("more than " + strconv.Itoa(maxLevels) + " levels of directories to watch")
-	case len(d.path) > maxPath:
-		return false, tooLarge("directory to watch has a path of more than " + strconv.Itoa(maxPath) + " bytes")
 	case s.bytes+len(name) > maxWatchedBytes:
 		return false, tooLarge("directories to watch have more than 8 MiB of paths")
 	}
