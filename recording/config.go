@@ -106,13 +106,13 @@ type Config struct {
 }
 
 // Retention deletes the oldest recordings when the store is opened, when a recording has ended
-// or is repaired, and when a recording reaches MaxAge. Zero fields delete none. Markers that are
-// added after the end delete none and do not count for MaxBytes before the next Open. Recordings that are active or being repaired are not deleted. MaxCount and
-// MaxBytes apply to guest recordings (Config.Guest) and to the other recordings separately.
+// or is repaired, and when a recording reaches MaxAge. Zero fields delete none. Recordings that are
+// active or being repaired are not deleted. MaxCount and MaxBytes apply to guest recordings
+// (Config.Guest) and to the other recordings separately.
 type Retention struct {
 	MaxCount int           // of recordings
 	MaxAge   time.Duration // since the end
-	MaxBytes int64         // of all videos, timelines and pictures together
+	MaxBytes int64         // of all videos, timelines and pictures together, without markers that are added after the end
 }
 
 // StoreConfig configures a Store.

@@ -25,8 +25,6 @@ type entry struct {
 	gone    bool          // it is being deleted, or was
 	removed bool          // it was removed from the index
 
-	otherSize int64 // bytes of the timeline and the pictures; zero if they are not counted
-
 	deleted bool // Notify was called with StatusDeleted; guarded by Store.notifying
 
 	stopJob context.CancelFunc // ends the background job; nil if there is none

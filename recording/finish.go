@@ -37,9 +37,10 @@ func (s *Store) conclude(ctx context.Context, e *entry, reason Reason, whole boo
 		return // the next Open does the rest
 	}
 	_, unknown := errors.AsType[*MissingError](err)
+	other := otherBytes(e.dir)
 	saved := s.change(e, func(info *Info) {
 		info.Reason, info.ProcessID = reason, ""
-		info.Bytes, info.Frames, info.Duration = m.good, m.frames, m.duration
+		info.Bytes, info.OtherBytes, info.Frames, info.Duration = m.good, other, m.frames, m.duration
 		info.Ended = info.Started.Add(m.duration)
 		switch {
 		case unknown: // there is no ffprobe; the next Open tries again

@@ -59,6 +59,9 @@ type Info struct {
 	Ended    time.Time     `json:"ended,omitzero"`
 	Duration time.Duration `json:"duration"` // of the video
 
+	// OtherBytes are the bytes of the timeline and the pictures when the recording ended. Zero: they were not counted.
+	OtherBytes int64 `json:"otherBytes,omitempty"`
+
 	// Region is Config.Region: the part of the screen that the video shows. Nil: the whole screen.
 	Region *desktop.Rect `json:"region,omitempty"`
 

@@ -241,6 +241,30 @@ func TestRetentionCountsFolders(t *testing.T) {
 	}
 }
 
+// TestOtherBytes checks that the manifest has the bytes of the timeline and the pictures, so that Open
+// need not count them.
+func TestOtherBytes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openStore(t, StoreConfig{Dir: dir})
+	d := startDesktop(t, desktop.Config{Size: desktop.Size{Width: 320, Height: 240}})
+	info := repaired(t, s, stop(t, start(t, s, d, Config{})).ID)
+	if counted := otherBytes(filepath.Join(dir, info.ID)); counted == 0 || info.OtherBytes != counted {
+		t.Errorf("%d bytes, want %d", info.OtherBytes, counted)
+	}
+	at := timeline.Milliseconds(0)
+	if _, err := s.Mark(info.ID, timeline.Marker{Title: "m", At: &at}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, StoreConfig{Dir: dir, Retention: Retention{MaxBytes: info.Bytes + info.OtherBytes}})
+	if all := s.List(); len(all) != 1 {
+		t.Errorf("after Open: %+v, want the recording", all)
+	}
+}
+
 // TestFull starts more guest recordings and segments than a store keeps.
 func TestFull(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ func (s *Store) retain() {
 		kept.count++
 		var size int64
 		if r.MaxBytes > 0 {
-			size = info.Bytes + e.otherBytes()
+			size = info.Bytes + e.otherBytes(info)
 		}
 		kept.bytes += size
 		if info.Active() || info.Status == StatusRecovering {
@@ -59,16 +59,22 @@ func (s *Store) retain() {
 	}
 }
 
-// otherBytes returns the bytes of a recording's timeline and pictures. It keeps the number for
-// a recording that has ended.
-func (e *entry) otherBytes() (total int64) {
-	e.mu.Lock()
-	known, active := e.otherSize, e.info.Active()
-	e.mu.Unlock()
-	if known > 0 {
-		return known
+// otherBytes returns the bytes of a recording's timeline and pictures. It counts them unless info
+// has them, and keeps the number for a recording that has ended.
+func (e *entry) otherBytes(info Info) int64 {
+	if info.OtherBytes > 0 {
+		return info.OtherBytes
 	}
-	_ = filepath.WalkDir(e.dir, func(_ string, f fs.DirEntry, err error) error {
+	total := otherBytes(e.dir)
+	if !info.Active() {
+		e.update(func() { e.info.OtherBytes = total })
+	}
+	return total
+}
+
+// otherBytes counts the bytes of the timeline and the pictures in a recording's folder.
+func otherBytes(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() || f.Name() == videoFile || f.Name() == manifestFile || strings.HasSuffix(f.Name(), partSuffix) {
 			return nil //nolint:nilerr // a file that is gone has no bytes
 		}
@@ -77,8 +83,5 @@ func (e *entry) otherBytes() (total int64) {
 		}
 		return nil
 	})
-	if !active {
-		e.update(func() { e.otherSize = total })
-	}
 	return total
 }
