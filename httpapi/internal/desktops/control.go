@@ -2,6 +2,8 @@ package desktops
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -115,4 +117,36 @@ func (a *Area) presence(ctx context.Context, in *target) (*rest.Output[presenceB
 		list = append(list, one)
 	}
 	return rest.Reply(presenceBody{list}, nil)
+}
+
+// release releases the control of a caller that has disconnected.
+func (a *Area) release(c controller, caller desktop.Actor) {
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	if err := c.ReleaseControl(ctx, caller); err != nil {
+		a.cfg.Logger.Debug("release control of a caller that has disconnected", "error", err)
+	}
+}
+
+// partingTime bounds the release of a caller's keys.
+const partingTime = 5 * time.Second
+
+// ReleaseControl ends the control that an actor has of the desktops that its token shows.
+func ReleaseControl(a *Area, g *grants.Grant, holder string) {
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, inst := range a.fleet.List() {
+		d, err := inst.Desktop()
+		c, ok := d.(controller)
+		if err != nil || !ok || !shows(g, inst.ID()) {
+			continue
+		}
+		all.Go(func() {
+			if err := c.ReleaseControl(ctx, g.Actor(holder)); err != nil && !errors.Is(err, desktop.ErrClosed) {
+				a.cfg.Logger.Debug("release control of a caller that has disconnected", "desktop", inst.ID(), "error", err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -2,11 +2,9 @@ package desktops
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -82,18 +80,6 @@ func (a *Area) followEvents(ctx context.Context, in *eventsInput) (*rest.EventsO
 // maxEventStreams is how many event streams may be open with tokens of a scope other than
 // admin. Each action is sent to each of them.
 const maxEventStreams = 128
-
-// release releases the control of a caller that has disconnected.
-func (a *Area) release(c controller, caller desktop.Actor) {
-	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
-	defer cancel()
-	if err := c.ReleaseControl(ctx, caller); err != nil {
-		a.cfg.Logger.Debug("release control of a caller that has disconnected", "error", err)
-	}
-}
-
-// partingTime bounds the release of a caller's keys.
-const partingTime = 5 * time.Second
 
 const aboutEvents = `A stream of server-sent events. The name of an event is its type, ids start at 1, and the data is JSON.
 The stream ends with the desktop. Text that a person types is reported as a number of characters, after the person pauses. An event named gap has the number of events that were
@@ -215,26 +201,6 @@ func subscribe(d fleet.Desktop, after uint64) *desktop.Subscription {
 		return s.Subscribe(after)
 	}
 	return nil
-}
-
-// ReleaseControl ends the control that an actor has of the desktops that its token shows.
-func ReleaseControl(a *Area, g *grants.Grant, holder string) {
-	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, inst := range a.fleet.List() {
-		d, err := inst.Desktop()
-		c, ok := d.(controller)
-		if err != nil || !ok || !shows(g, inst.ID()) {
-			continue
-		}
-		all.Go(func() {
-			if err := c.ReleaseControl(ctx, g.Actor(holder)); err != nil && !errors.Is(err, desktop.ErrClosed) {
-				a.cfg.Logger.Debug("release control of a caller that has disconnected", "desktop", inst.ID(), "error", err)
-			}
-		})
-	}
-	all.Wait()
 }
 
 // recordingFeed has the changes of a desktop's recordings that a token shows. It is for one
