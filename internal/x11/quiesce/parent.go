@@ -13,7 +13,7 @@ import (
 type parent struct {
 	pid      int
 	children []int
-	runs     bool // a child does, such as the shell of a terminal that handles a key
+	runs     bool // a child does, such as the shell of a terminal that handles a key, or the shell starts a program
 	ends     bool // a child is a zombie, or has a pending signal that ends it
 	terminal bool // a child has a terminal that is not its parent's
 }
@@ -38,9 +38,25 @@ func parentOf(pid int) parent {
 		p.ends = p.ends || state == 'Z' || endsBySignal(status)
 		if terminal := terminalOf(child); terminal != 0 && terminal != own {
 			p.terminal = true
+			p.runs = p.runs || starts(child)
 		}
 	}
 	return p
+}
+
+// starts reports whether a process starts a program: a child of it runs, and has not executed the
+// program. Until then the child may ignore Ctrl+C, and may not be what the terminal sends it to.
+func starts(pid int) bool {
+	for _, child := range childrenOf(pid) {
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status")
+		if err != nil {
+			continue
+		}
+		if _, state := parseStatus(status); (state == 'R' || state == 'D') && programOf(child) == programOf(pid) {
+			return true
+		}
+	}
+	return false
 }
 
 // lost reports whether a child has ended since before.
