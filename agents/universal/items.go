@@ -67,8 +67,9 @@ func (s *State) itemID() string {
 	return "itm_" + strconv.Itoa(s.Items)
 }
 
-// emitItem emits all events of an item. An empty text has no delta.
-func (s *State) emitItem(i Item, text string) {
+// emitItem emits all events of an item. An empty text has no delta. The item is synthetic if it
+// does not have the content of the entry.
+func (s *State) emitItem(i Item, text string, synthetic bool) {
 	full, status := i.Content, i.Status
 	i.Content, i.Status = []Part{}, "in_progress"
 	s.emitOwn(ItemStarted, itemData{i})
@@ -76,7 +77,7 @@ func (s *State) emitItem(i Item, text string) {
 		s.emitOwn(ItemDelta, deltaData{i.ID, i.Native, text})
 	}
 	i.Content, i.Status = full, status
-	s.emit(ItemCompleted, itemData{i}, s.entry.Dir != eventlog.Agent)
+	s.emit(ItemCompleted, itemData{i}, synthetic)
 }
 
 // beginTurn applies a prompt.
@@ -102,7 +103,7 @@ func (s *State) beginTurn(env envelope) {
 		}
 	}
 	s.Parent = i.ID
-	s.emitItem(i, strings.Join(texts, "\n"))
+	s.emitItem(i, strings.Join(texts, "\n"), s.entry.Dir != eventlog.Agent)
 }
 
 // key returns a key of a request that is unique among all processes.
@@ -206,6 +207,9 @@ func (s *State) openText(kind string) {
 
 // appendText adds text to the open message or thought.
 func (s *State) appendText(text string) {
+	if len(s.Text.Pending) >= maxPending {
+		s.Text.joinPending()
+	}
 	s.Text.Pending = append(s.Text.Pending, text)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, text}, false)
 	s.boundText(len(text))
@@ -239,6 +243,13 @@ func (s *State) chunk(kind string, raw json.RawMessage) {
 	s.boundText(len(u.Content))
 }
 
+// joinPending joins the pending chunks.
+func (o *openItem) joinPending() {
+	if len(o.Pending) > 1 {
+		o.Pending = []string{strings.Join(o.Pending, "")}
+	}
+}
+
 // joinText makes a part of the pending chunks of text.
 func (o *openItem) joinText() {
 	if len(o.Pending) == 0 {
@@ -267,7 +278,7 @@ func (s *State) closeText() {
 func (s *State) closeAll(status string) {
 	s.closeText()
 	for _, id := range slices.Clone(s.Order) {
-		s.endTool(id, status)
+		s.endTool(id, status, true)
 	}
 }
 
@@ -285,5 +296,5 @@ func (s *State) status(kind string, raw json.RawMessage) {
 	s.emitItem(Item{
 		ID: s.itemID(), Kind: "status", Role: new("system"), Status: "completed",
 		Content: []Part{{Type: "status", Label: &label, Detail: new(string(detail))}, {Type: "json", JSON: detail}},
-	}, label)
+	}, label, false)
 }

@@ -67,6 +67,7 @@ type openQuestion struct {
 	Kinds    map[string]string `json:"kinds"` // of the options, by their ids
 	Names    map[string]string `json:"names"`
 	Form     *agents.Form      `json:"form,omitempty"` // of a question that is a form
+	Bytes    int               `json:"bytes"`          // of all these
 }
 
 // Limits of the state. Data beyond them is only in the log.
@@ -79,6 +80,10 @@ const (
 	maxAskedSize = 16 << 20 // bytes of these questions
 	maxOptions   = 64       // of a question
 	maxPlaces    = 100      // files of a tool call
+	maxID        = 1 << 10  // bytes of an id of the agent, which many events repeat
+	maxAction    = 16 << 10 // bytes of a tool call's title that a question about it repeats
+	maxPrompt    = 64 << 10 // bytes of a tool call whose content a question about it repeats
+	maxPending   = 4096     // chunks of a text until they are joined
 )
 
 // NewState returns the state before the first entry of a session.
@@ -86,7 +91,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is the version of Apply and of State. It changes when Apply makes other events or
 // another state from the same log.
-const Version = 7
+const Version = 8
 
 // saved is a state with the version that made it.
 type saved struct {
@@ -96,8 +101,8 @@ type saved struct {
 
 // Snapshot encodes the state. [Restore] returns a state that continues like this one.
 func (s *State) Snapshot() ([]byte, error) {
-	if s.Text != nil && len(s.Text.Pending) > 1 {
-		s.Text.Pending = []string{strings.Join(s.Text.Pending, "")}
+	if s.Text != nil {
+		s.Text.joinPending()
 	}
 	return json.Marshal(saved{Version, s})
 }
@@ -124,6 +129,15 @@ func Restore(snapshot []byte) *State {
 // Idle reports whether nothing is open: no turn, message, thought, tool call or question.
 func (s *State) Idle() bool {
 	return s.Text == nil && len(s.Tools) == 0 && len(s.Turns) == 0 && len(s.Asked) == 0
+}
+
+// size returns about how many bytes of memory the state takes.
+func (s *State) size() int {
+	n := s.Open + s.askedSize()
+	if s.Text != nil {
+		n += s.Text.Bytes
+	}
+	return n
 }
 
 // envelope is a message of JSON-RPC.
@@ -232,7 +246,7 @@ func (s *State) applyResponse(method string, env envelope) {
 		var r struct {
 			SessionID string `json:"sessionId"`
 		}
-		if json.Unmarshal(env.Result, &r) == nil {
+		if json.Unmarshal(env.Result, &r) == nil && len(r.SessionID) <= maxID {
 			s.Native = r.SessionID
 		}
 		s.start(s.Agent)

@@ -27,8 +27,8 @@ type toolUpdate struct {
 // tool applies an update of a tool call.
 func (s *State) tool(raw json.RawMessage) {
 	var u toolUpdate
-	if err := json.Unmarshal(raw, &u); err != nil || u.ID == "" {
-		s.unparsed("the tool call is not as ACP has it")
+	if err := json.Unmarshal(raw, &u); err != nil || u.ID == "" || len(u.ID) > maxID {
+		s.unparsed(fmt.Sprintf("the tool call is not as ACP has it, or its id has more than %d bytes", maxID))
 		return
 	}
 	t := s.Tools[u.ID]
@@ -75,10 +75,10 @@ func (s *State) tool(raw json.RawMessage) {
 		s.emit(ItemDelta, deltaData{t.Item, new(u.ID), ""}, false)
 	}
 	if ends {
-		s.endTool(u.ID, u.Status)
+		s.endTool(u.ID, u.Status, false)
 	}
 	for s.Open > maxOpen || len(s.Order) > maxTools { // the oldest first
-		s.endTool(s.Order[0], "completed")
+		s.endTool(s.Order[0], "completed", true)
 	}
 }
 
@@ -92,7 +92,7 @@ func (t *openTool) size(id string) int {
 		n += len(p)
 	}
 	for _, c := range t.Result {
-		n += contentSize + len(c.Content) + len(c.Path) + len(c.NewText) + len(c.ID)
+		n += contentSize + len(c.Type) + len(c.Content) + len(c.Path) + len(c.NewText) + len(c.ID)
 		if c.OldText != nil {
 			n += len(*c.OldText)
 		}
@@ -120,21 +120,22 @@ func (t *openTool) item(id, status string) Item {
 	return i
 }
 
-// endTool emits the end of a call and its result.
-func (s *State) endTool(id, status string) {
+// endTool emits the end of a call and its result. They are synthetic if the entry is not about the
+// call: many calls can end with one large entry.
+func (s *State) endTool(id, status string, synthetic bool) {
 	t := s.Tools[id]
 	delete(s.Tools, id)
 	s.Open -= t.Bytes
 	s.Order = slices.DeleteFunc(s.Order, func(o string) bool { return o == id })
 	call := t.item(id, status)
 	s.emitOwn(ItemDelta, deltaData{call.ID, call.Native, *call.Content[0].Arguments})
-	s.emit(ItemCompleted, itemData{call}, s.entry.Kind != "session/update")
+	s.emit(ItemCompleted, itemData{call}, synthetic)
 	output, more := t.output()
 	result := Item{
 		ID: s.itemID(), Native: &id, Parent: call.Parent, Kind: "tool_result", Role: new("tool"), Status: status,
 		Content: append([]Part{{Type: "tool_result", CallID: &id, Output: &output}}, more...),
 	}
-	s.emitItem(result, output)
+	s.emitItem(result, output, synthetic)
 }
 
 // output returns the result of a call: its text, and the parts that are not text.
@@ -197,7 +198,7 @@ func (s *State) ask(env envelope) {
 	q := openQuestion{ID: agents.QuestionID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
 	t := s.Tools[u.ID]
 	if t != nil {
-		q.Action, q.Question = t.Title, t.Kind == "switch_mode"
+		q.Action, q.Question = cut(t.Title, maxAction), t.Kind == "switch_mode"
 	}
 	if u.Title != nil {
 		q.Action = *u.Title
@@ -228,7 +229,8 @@ func (s *State) keepQuestion(env envelope, q openQuestion) bool {
 		s.unparsed(fmt.Sprintf("%d questions wait for an answer", len(s.Asked)))
 		return false
 	}
-	if size := s.askedSize() + q.size(key); size > maxAskedSize {
+	q.Bytes = q.size(key)
+	if size := s.askedSize() + q.Bytes; size > maxAskedSize {
 		s.unparsed(fmt.Sprintf("the questions that wait for an answer would have %d bytes, and %d are allowed", size, maxAskedSize))
 		return false
 	}
@@ -270,6 +272,7 @@ func (q openQuestion) size(key string) int {
 		n += len(id) + len(kind)
 	}
 	if q.Form != nil {
+		n += len(q.Form.Message)
 		for _, f := range q.Form.Questions {
 			n += optionSize + len(f.Key) + len(f.Custom) + len(f.Header) + len(f.Text)
 			for _, o := range f.Options {
@@ -283,25 +286,37 @@ func (q openQuestion) size(key string) int {
 // askedSize returns the size of all open questions in bytes.
 func (s *State) askedSize() int {
 	n := 0
-	for key, q := range s.Asked {
-		n += q.size(key)
+	for _, q := range s.Asked {
+		n += q.Bytes
 	}
 	return n
 }
 
-// prompt returns the text of a question, with the plan if there is one.
+// prompt returns the text of a question, with the plan if there is one. The plan of the call is
+// left out if it is large, because many small questions can be about one call.
 func prompt(title string, u toolUpdate, t *openTool) string {
 	var input struct{ Plan string }
 	if json.Unmarshal(u.Input, &input) == nil && input.Plan != "" {
 		return title + "\n\n" + input.Plan
 	}
 	if u.Content == nil && t != nil {
+		if len(t.Result) > 0 && t.Bytes > maxPrompt {
+			return fmt.Sprintf("%s\n\nThe tool call has %d bytes, which is too much to show. The session's log has it.", title, t.Bytes)
+		}
 		u.Content = t.Result
 	}
 	if text, _ := (&openTool{Result: u.Content}).output(); text != "" {
 		return title + "\n\n" + text
 	}
 	return title
+}
+
+// cut returns the beginning of a text that is longer than n bytes.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
 }
 
 // resolve applies the answer to a question of the agent.
