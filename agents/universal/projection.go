@@ -18,9 +18,10 @@ import (
 // one. Its methods return the errors of package eventlog. While Postgres cannot be reached,
 // reads fail without waiting.
 type Projection struct {
-	id     string
-	log    *eventlog.Log
-	recent bool // in Projector.recent, whose mutex guards it
+	id        string
+	log       *eventlog.Log
+	projector *Projector
+	bytes     int // of the state when it was used last; the projector's mutex guards it
 
 	mu sync.Mutex // guards the fields below; held while the log is read and written
 	checkpoint
@@ -28,12 +29,14 @@ type Projection struct {
 	since int // bytes of the entries applied since
 }
 
-// dropState frees the state, unless another goroutine uses it.
-func (p *Projection) dropState() {
-	if p.mu.TryLock() {
-		p.state = nil
-		p.mu.Unlock()
+// dropState frees the state. It returns false if another goroutine uses it.
+func (p *Projection) dropState() bool {
+	if !p.mu.TryLock() {
+		return false
 	}
+	defer p.mu.Unlock()
+	p.state = nil
+	return true
 }
 
 var (
@@ -66,6 +69,7 @@ func (p *Projection) catchUpTo(ctx context.Context, events int64) error {
 func (p *Projection) advance(ctx context.Context, events int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.projector.keep(p)
 	stored := p.stored
 	if p.state == nil { // reading stored events needs no state
 		var err error
@@ -173,8 +177,11 @@ func (p *Projection) JSON(ctx context.Context, e Event, raw bool) (json.RawMessa
 	return e.JSON(payload)
 }
 
-// entryPage is how many entries are applied at a time.
-const entryPage = 512
+// Bounds of the entries that are applied at a time.
+const (
+	entryPage = 512
+	pageBytes = 8 << 20 // of their events, without the last entry's
+)
 
 // applyPage applies the next entries and stores their events. The caller holds
 // p.mu.
@@ -192,11 +199,17 @@ func (p *Projection) applyPage(ctx context.Context) error {
 		return errUpToDate
 	}
 	var events []Event
+	bytes := 0
 	for i := range entries {
 		p.since += len(entries[i].Payload)
-		events = append(events, p.state.Apply(entries[i])...)
+		for _, e := range p.state.Apply(entries[i]) {
+			events = append(events, e)
+			bytes += len(e.Data)
+		}
+		if p.applied = entries[i].Seq; bytes > pageBytes {
+			break
+		}
 	}
-	p.applied = entries[len(entries)-1].Seq
 	if len(events) == 0 {
 		return nil
 	}

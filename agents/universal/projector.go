@@ -2,6 +2,7 @@ package universal
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ type Projector struct {
 
 	mu          sync.Mutex // guards the fields below, and tasks.Go against Close
 	projections map[string]*Projection
-	recent      []*Projection // that may have a state, the least recently used first
+	recent      []*Projection // that have a state, the least recently used first
 }
 
 const (
@@ -33,9 +34,10 @@ const (
 	// frequent, cost nothing until a caller reads them.
 	appendsBetween = 2048
 
-	// maxStates bounds how many sessions' states are in memory. The state of
+	// maxStates and maxStateBytes bound the sessions' states in memory. The state of
 	// another session is read from the log again.
-	maxStates = 256
+	maxStates     = 256
+	maxStateBytes = 64 << 20
 )
 
 // NewProjector returns a projector of the sessions in a log. Close it before the
@@ -53,19 +55,34 @@ func (p *Projector) Session(id string) *Projection {
 	defer p.mu.Unlock()
 	s := p.projections[id]
 	if s == nil {
-		s = &Projection{id: id, log: p.log}
+		s = &Projection{id: id, log: p.log, projector: p}
 		p.projections[id] = s
 	}
-	if !s.recent {
-		s.recent = true
-		p.recent = append(p.recent, s)
-	}
-	for len(p.recent) > maxStates {
-		p.recent[0].recent = false
-		p.recent[0].dropState()
-		p.recent = p.recent[1:]
-	}
 	return s
+}
+
+// keep records that a projection, whose mutex the caller holds, was used. It drops the states that
+// were used longest ago, if all of them are too many or too large.
+func (p *Projector) keep(s *Projection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recent = slices.DeleteFunc(p.recent, func(o *Projection) bool { return o == s })
+	if s.state == nil {
+		return
+	}
+	s.bytes = s.state.size()
+	p.recent = append(p.recent, s)
+	count, total := len(p.recent), 0
+	for _, o := range p.recent {
+		total += o.bytes
+	}
+	p.recent = slices.DeleteFunc(p.recent, func(o *Projection) bool {
+		if o == s || count <= maxStates && total <= maxStateBytes || !o.dropState() {
+			return false
+		}
+		count, total = count-1, total-o.bytes
+		return true
+	})
 }
 
 // OnAppend makes the events of a session in the background each time that its stream has
