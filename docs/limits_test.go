@@ -42,6 +42,7 @@ func TestLimits(t *testing.T) {
 		{"agents/universal/state.go", "maxAsked = 1000", "At most 1000 questions, with 16 MiB together"},
 		{"agents/universal/state.go", "maxAction = 16 << 10", "A question about an open tool call repeats 16 KiB of its title"},
 		{"agents/universal/state.go", "maxPrompt = 64 << 10", "its content if the call has at most 64 KiB"},
+		{"agents/opencode/bounds.go", "maxShown = 256 << 10", "A question shows the input and content of a tool call if these have at most 256 KiB."},
 		{"agents/universal/state.go", "maxID = 1 << 10", "whose id has more than 1 KiB"},
 		{"agents/folders/entries.go", "maxRefused = 100", "a file with more than 100 entries that are not approved"},
 		{"agents/internal/skills/fetch.go", "maxListed = 100_000", "A repository of skills with more than 100,000 files"},

@@ -8,22 +8,23 @@ import (
 
 // Limits of what a transcript holds. The log has what is beyond them.
 const (
-	maxEntry    = 8 << 20  // bytes of an entry of the agent
-	maxText     = 1 << 20  // bytes of a text, after which another part continues
-	maxBytes    = 32 << 20 // bytes of all messages, unless Config.MaxBytes is set
-	maxInput    = 1 << 20  // bytes of the input of a tool call
-	maxContent  = 4 << 20  // bytes of the content or the output of a tool call
-	maxTitle    = 16 << 10 // bytes of the title of a tool call
-	maxName     = 1 << 10  // bytes of the id or the kind of a tool call, and of a name
-	maxPlaces   = 100      // files that a tool call names
-	maxPath     = 4 << 10  // bytes of a path
-	maxFiles    = 1000     // files that the agent changed
-	maxFile     = 1 << 20  // bytes of a file's text before and after the changes
-	maxDiffs    = 4 << 20  // bytes of the texts of all these files, and of their patches
-	maxAsked    = 1000     // questions without an answer
-	maxAskedAll = 8 << 20  // bytes of these questions
-	maxTodos    = 1000     // entries of a plan
-	maxCommands = 1000     // slash commands
+	maxEntry    = 8 << 20   // bytes of an entry of the agent
+	maxText     = 1 << 20   // bytes of a text, after which another part continues
+	maxBytes    = 32 << 20  // bytes of all messages, unless Config.MaxBytes is set
+	maxInput    = 1 << 20   // bytes of the input of a tool call
+	maxContent  = 4 << 20   // bytes of the content or the output of a tool call
+	maxTitle    = 16 << 10  // bytes of the title of a tool call
+	maxName     = 1 << 10   // bytes of the id or the kind of a tool call, and of a name
+	maxShown    = 256 << 10 // bytes of a tool call that a question about it shows
+	maxPlaces   = 100       // files that a tool call names
+	maxPath     = 4 << 10   // bytes of a path
+	maxFiles    = 1000      // files that the agent changed
+	maxFile     = 1 << 20   // bytes of a file's text before and after the changes
+	maxDiffs    = 4 << 20   // bytes of the texts of all these files, and of their patches
+	maxAsked    = 1000      // questions without an answer
+	maxAskedAll = 8 << 20   // bytes of these questions
+	maxTodos    = 1000      // entries of a plan
+	maxCommands = 1000      // slash commands
 
 	// overhead is about how much memory a message or a part takes beside its texts.
 	overhead = 1 << 10
@@ -77,13 +78,19 @@ func (s *CallState) size() int {
 func (d *FileDiff) size() int { return len(d.Before) + len(d.After) + len(d.Patch) }
 
 // size returns how many bytes a call has told.
-func (r *result) size() int { return len(r.title) + len(r.input) + len(r.output) + sizeOf(r.body) }
+func (r *result) size() int {
+	n := len(r.title) + len(r.input) + len(r.output) + sizeOf(r.body)
+	for _, path := range r.places {
+		n += len(path)
+	}
+	return n
+}
 
 // sizeOf returns how many bytes the content of a call takes.
 func sizeOf(body []content) (n int) {
 	for i := range body {
 		c := &body[i]
-		n += overhead + len(c.Path) + len(c.NewText) + len(c.Terminal) + c.Content.size()
+		n += overhead + len(c.Type) + len(c.Path) + len(c.NewText) + len(c.Terminal) + c.Content.size()
 		if c.OldText != nil {
 			n += len(*c.OldText)
 		}
@@ -94,7 +101,7 @@ func sizeOf(body []content) (n int) {
 // size returns how many bytes a block takes.
 func (b *block) size() int {
 	r := &b.Resource
-	return len(b.Text) + len(b.Data) + len(b.Mime) + len(b.URI) + len(b.Name) + len(r.URI) + len(r.Mime) + len(r.Text) + len(r.Blob)
+	return len(b.Type) + len(b.Text) + len(b.Data) + len(b.Mime) + len(b.URI) + len(b.Name) + len(r.URI) + len(r.Mime) + len(r.Text) + len(r.Blob)
 }
 
 // cut returns the beginning of a text that is longer than n bytes.

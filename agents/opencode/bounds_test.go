@@ -59,6 +59,10 @@ func TestBounds(t *testing.T) { //nolint:paralleltest // it measures the memory 
 		"questions": func(i int) (string, string) {
 			return "session/request_permission", fmt.Sprintf(`{"id":%d,"params":{"toolCall":{"title":"%s"},"options":[{"optionId":"a","name":"a","kind":"allow_once"}]}}`, i, text(large))
 		},
+		"metadata of contents": func(i int) (string, string) {
+			chosen := `{"agent":"` + text(large) + `","modelID":"` + text(large) + `","system":"` + text(large) + `"}`
+			return "session/update", call(fmt.Sprint(i), `"content":[{"type":"content","content":{"type":"text","_meta":{"deskhand/opencode":`+chosen+`}}}]`)
+		},
 		"modes": func(int) (string, string) {
 			return "session/update", `{"params":{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + text(large) + `"}}}`
 		},

@@ -36,6 +36,11 @@ type block struct {
 		Text string `json:"text"`
 		Blob string `json:"blob"`
 	} `json:"resource"`
+}
+
+// promptBlock is a content block of a prompt.
+type promptBlock struct {
+	block
 	Meta Meta `json:"_meta"`
 }
 

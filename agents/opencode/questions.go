@@ -12,7 +12,7 @@ import (
 
 // asked is an open question of the agent.
 type asked struct {
-	bytes      int // of the request
+	bytes      int // of the request and of the question as clients read it
 	permission *Permission
 	question   *Question
 	kinds      map[string]string // of the options, by their ids
@@ -37,11 +37,14 @@ func (t *Transcript) ask(env envelope) {
 			t.tool(p.Tool) // it may change the call, and some agents ask before they announce it
 		}
 	}
-	size := len(t.entry.Payload)
-	if len(t.asked) >= maxAsked || t.askedAll+size > maxAskedAll {
+	if len(t.asked) >= maxAsked || t.askedAll+len(t.entry.Payload) > maxAskedAll {
 		return
 	}
 	q := t.question(agents.QuestionID(t.entry.Process, env.ID), t.entry.Kind, env.Params)
+	size := len(t.entry.Payload) + q.size()
+	if t.askedAll+size > maxAskedAll {
+		return
+	}
 	switch {
 	case q.permission != nil:
 		t.emit("permission.asked", q.permission)
@@ -54,6 +57,16 @@ func (t *Transcript) ask(env envelope) {
 	q.bytes = size
 	t.askedAll += size - t.asked[t.key(env.ID)].bytes
 	t.asked[t.key(env.ID)] = q
+}
+
+// size returns how many bytes the question has as clients read it.
+func (q asked) size() int {
+	var v any = q.question
+	if q.permission != nil {
+		v = q.permission
+	}
+	text, _ := json.Marshal(v) // all members can be encoded
+	return len(text)
 }
 
 // olderPermission returns a question for permission as clients before version 1.1 read it.
@@ -97,6 +110,7 @@ func (t *Transcript) question(id, method string, params json.RawMessage) asked {
 		r = &result{}
 		r.apply(u)
 	}
+	r = r.shown()
 	if r.kind == "switch_mode" {
 		text, _ := r.text()
 		if text == "" {
@@ -134,9 +148,13 @@ func formOf(session, id string, params json.RawMessage) asked {
 		return asked{}
 	}
 	q := &Question{ID: id, Session: session, Questions: []QuestionInfo{}}
-	for _, one := range form.Questions {
+	for i, one := range form.Questions {
+		text := cmp.Or(one.Text, one.Header, one.Key)
+		if i == 0 { // the others do not repeat the message
+			text = cmp.Or(one.Text, form.Message)
+		}
 		info := QuestionInfo{
-			Question: cmp.Or(one.Text, form.Message), Header: one.Header, Options: []Option{}, Multiple: one.Multiple,
+			Question: text, Header: one.Header, Options: []Option{}, Multiple: one.Multiple,
 			Custom: one.Custom != "" || len(one.Options) == 0,
 		}
 		for _, o := range one.Options {
@@ -145,6 +163,22 @@ func formOf(session, id string, params json.RawMessage) asked {
 		q.Questions = append(q.Questions, info)
 	}
 	return asked{question: q, form: &form}
+}
+
+// shown returns what a question shows of a call. The input and the content of a large call are left
+// out, because many small questions can be about one call.
+func (r *result) shown() *result {
+	n := r.size()
+	if n <= maxShown {
+		return r
+	}
+	s := &result{kind: r.kind, title: r.title, places: r.places}
+	if d := r.diff(); d != nil && len(s.places) == 0 {
+		s.places = []string{cut(d.Path, maxPath)}
+	}
+	s.input, _ = json.Marshal(object{"input": leftOut("tool call", n)})
+	s.body = []content{{Type: "content", Content: block{Type: "text", Text: leftOut("tool call", n)}}}
+	return s
 }
 
 // patterns returns what a call is about: its command, its files, or its title.

@@ -148,7 +148,19 @@ func (t *Transcript) Commands() []string { return slices.Clone(t.commands) }
 func (t *Transcript) InitialMode() string { return t.initial }
 
 // Bytes returns the approximate size of the transcript in memory.
-func (t *Transcript) Bytes() int { return t.bytes + t.askedAll + t.files.bytes }
+func (t *Transcript) Bytes() int {
+	n := t.bytes + t.askedAll + t.files.bytes
+	for _, path := range t.files.paths {
+		n += overhead + len(path)
+	}
+	for _, todo := range t.todos {
+		n += len(todo.Content) + len(todo.Status) + len(todo.Priority)
+	}
+	for _, name := range t.commands {
+		n += len(name)
+	}
+	return n
+}
 
 // Reply returns the agent's last message in the turn of a message of the user, or nil if there is
 // none. done reports whether there is a reply and that turn has ended: without a reply it is
@@ -293,7 +305,7 @@ func (t *Transcript) addPart(m *Message, kind string) *Part {
 // prompt applies a prompt.
 func (t *Transcript) prompt(env envelope) {
 	var p struct {
-		Prompt []block `json:"prompt"`
+		Prompt []promptBlock `json:"prompt"`
 	}
 	if json.Unmarshal(env.Params, &p) != nil {
 		return
