@@ -62,7 +62,7 @@ func rowOf(ctx context.Context, log *eventlog.Log, id string) (eventlog.Session,
 
 // Sessions lists the sessions of all clients, ordered by creation. The first page has an
 // empty cursor. next is the cursor of the next page, or empty. A limit of 0 is 100, and the
-// largest is 1000. The error for another cursor is an [*eventlog.InvalidError].
+// largest is 1000. Pages with large sessions have fewer. The error for another cursor is an [*eventlog.InvalidError].
 func (h *Host) Sessions(ctx context.Context, f eventlog.SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
 	rows, next, err := h.cfg.Log.Sessions(ctx, f, cursor, limit)
 	page = make([]Session, 0, len(rows))

@@ -185,6 +185,7 @@ func TestLimits(t *testing.T) {
 		{"httpapi/internal/rest/places.go", "guestPacks = 8", "8 of them with guest tokens"},
 		{"httpapi/internal/rest/places.go", "otherPacks = 64", "At most 64 archives are being sent or unpacked"},
 		{"httpapi/internal/desktops/recording_media.go", "maxGuestClips = 4", "at most 4 clips of all recordings with guest tokens"},
+		{"agents/eventlog/events.go", "pageBytes = 4 << 20", "4 MiB and one session are read at a time"},
 		{"agents/internal/skills/skills.go", "maxSources = 32", "have at most 32 sources"},
 		{"agents/internal/skills/skills.go", "maxAtOnce = 4", "of which 4 are fetched at the same time"},
 		{"agents/internal/skills/skills.go", "maxFetches = 64", "At most 64 repositories of all folders"},

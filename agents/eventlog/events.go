@@ -9,7 +9,7 @@ import (
 
 const (
 	pageEvents = 1000    // of one page
-	pageBytes  = 4 << 20 // of the payloads of a page; the last event may exceed it
+	pageBytes  = 4 << 20 // of the payloads or sessions of a page; the last one may exceed it
 )
 
 const (

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -248,6 +249,40 @@ func TestSessionPages(t *testing.T) {
 				if invalid := new(eventlog.InvalidError); !errors.As(err, &invalid) || invalid.Field != "cursor" {
 					t.Errorf("cursor %q: %v", bad, err)
 				}
+			}
+		})
+	}
+}
+
+// TestLargeSessionPages: a page of sessions ends at 4 MiB, and the next one begins after it.
+func TestLargeSessionPages(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, eventlog.Config{DSN: dsn(t)})
+			offered := []byte(`"` + strings.Repeat("x", 700<<10) + `"`)
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				for i := range 6 {
+					s := eventlog.Session{ID: fmt.Sprint(i), State: eventlog.Idle, CreatedAt: when, Modes: offered, Caps: offered}
+					if err := tx.PutSession(s); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			var got []string
+			for cursor, more := "", true; more; more = cursor != "" {
+				page, next, err := l.Sessions(t.Context(), eventlog.SessionFilter{}, cursor, 0)
+				must(t, err)
+				ids := ""
+				for _, s := range page {
+					ids += s.ID
+				}
+				got, cursor = append(got, ids), next
+			}
+			if want := []string{"012", "345"}; !slices.Equal(got, want) {
+				t.Errorf("pages %q, want %q", got, want)
 			}
 		})
 	}

@@ -101,8 +101,8 @@ type SessionFilter struct {
 const maxPage = 1000
 
 // Sessions returns a page of the selected sessions, by the time at which they were
-// made, at most limit (0: 100; at most 1000). The cursor is empty for the first page.
-// next is the cursor of the following page, or empty after the last page. Sessions
+// made, at most limit (0: 100; at most 1000), and fewer if they are large. The cursor is
+// empty for the first page. next is the cursor of the following page, or empty after the last page. Sessions
 // that are made or changed meanwhile neither repeat nor hide other sessions. Sessions returns
 // an [*InvalidError] for a cursor that did not come from Sessions.
 func (l *Log) Sessions(ctx context.Context, f SessionFilter, cursor string, limit int) (page []Session, next string, err error) {
@@ -117,18 +117,27 @@ func (l *Log) Sessions(ctx context.Context, f SessionFilter, cursor string, limi
 	if err != nil {
 		return nil, "", err
 	}
+	bytes := 0
 	err = l.db.reader().query(ctx, s, func(scan func(...any) error) (bool, error) {
-		page = append(page, Session{})
-		return true, scan(sessionTable.fields(&page[len(page)-1])...)
+		if len(page) == limit || bytes >= pageBytes {
+			next = sessionCursor(page[len(page)-1])
+			return false, nil
+		}
+		var one Session
+		err := scan(sessionTable.fields(&one)...)
+		page = append(page, one)
+		bytes += one.size()
+		return true, err
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	if len(page) > limit {
-		page = page[:limit]
-		next = sessionCursor(page[limit-1])
-	}
 	return page, next, nil
+}
+
+// size returns about how many bytes a session has.
+func (s *Session) size() int {
+	return len(s.Cwd) + len(s.Title) + len(s.Init) + len(s.Modes) + len(s.Config) + len(s.Caps) + len(s.Data) + len(s.Error)
 }
 
 func (f SessionFilter) statement(cursor string, limit int) (statement, error) {

@@ -36,17 +36,20 @@ func (m *machine) commands(ctx context.Context, dir string) ([]command, error) {
 	if err != nil {
 		return nil, err
 	}
-	sessions, _, err := host.Sessions(ctx, eventlog.SessionFilter{Newest: true}, "", commandSessions)
+	var sessions []string
+	asked := map[string]bool{}
+	err = eachSession(ctx, host, eventlog.SessionFilter{Newest: true}, commandSessions, func(s agents.Session) {
+		if s.Cwd == dir && !asked[s.Agent] {
+			asked[s.Agent] = true
+			sessions = append(sessions, s.ID)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	all, known, asked := []command{}, map[string]bool{}, map[string]bool{}
-	for _, s := range sessions {
-		if s.Cwd != dir || asked[s.Agent] {
-			continue
-		}
-		asked[s.Agent] = true
-		entries, err := host.Log().Read(ctx, agents.SessionStream(s.ID), 0, commandEntries)
+	all, known := []command{}, map[string]bool{}
+	for _, id := range sessions {
+		entries, err := host.Log().Read(ctx, agents.SessionStream(id), 0, commandEntries)
 		if err != nil {
 			return nil, err
 		}

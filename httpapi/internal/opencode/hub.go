@@ -177,7 +177,7 @@ func (a *area) follow(c *call, global bool) *rest.EventsOutput {
 		directory = c.directory
 	}
 	var next int64
-	var interrupted []agents.Session // that the stream has not told of
+	var interrupted []string // ids of sessions that the stream has not told of
 	joined, greeted := false, false
 	beat := time.Now().Add(heartbeat)
 	own := func(kind string) []hubEvent {
@@ -207,9 +207,9 @@ func (a *area) follow(c *call, global bool) *rest.EventsOutput {
 				return own("server.connected"), nil
 			}
 			for len(interrupted) > 0 {
-				s := interrupted[0]
+				id := interrupted[0]
 				interrupted = interrupted[1:]
-				events, err := a.interruption(ctx, s)
+				events, err := a.interruption(ctx, id)
 				if err != nil || len(events) > 0 {
 					return events, err
 				}
@@ -256,22 +256,33 @@ func (a *area) follow(c *call, global bool) *rest.EventsOutput {
 	})
 }
 
-// interrupted returns the sessions of a directory, or of all, whose agents ended in the middle
+// interrupted returns the ids of the sessions of a directory, or of all, whose agents ended in the middle
 // of a turn a short time ago.
-func (a *area) interrupted(ctx context.Context, directory string) ([]agents.Session, error) {
+func (a *area) interrupted(ctx context.Context, directory string) (ids []string, err error) {
 	host, err := a.Host.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	f := eventlog.SessionFilter{States: []eventlog.State{eventlog.Interrupted}, UpdatedSince: time.Now().Add(-interruptedTime), Newest: true}
-	page, _, err := host.Sessions(ctx, f, "", mostSessions)
-	return slices.DeleteFunc(page, func(s agents.Session) bool { return directory != "" && s.Cwd != directory }), err
+	err = eachSession(ctx, host, f, mostSessions, func(s agents.Session) {
+		if directory == "" || s.Cwd == directory {
+			ids = append(ids, s.ID)
+		}
+	})
+	return ids, err
 }
 
 // interruption returns the events with which the last turn of a session was interrupted. It
 // returns none if there is a newer turn.
-func (a *area) interruption(ctx context.Context, s agents.Session) (all []hubEvent, err error) {
+func (a *area) interruption(ctx context.Context, id string) (all []hubEvent, err error) {
 	host, err := a.Host.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := host.Session(ctx, id)
+	if errors.Is(err, agents.ErrSessionNotFound) { // it was deleted meanwhile
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -345,13 +356,13 @@ func (f *follower) run(ctx context.Context) {
 // others returns the sessions that other servers with the same log have changed.
 func (f *follower) others(ctx context.Context) (ids []string, grown map[string]int64) {
 	grown = map[string]int64{}
-	page, _, err := f.host.Sessions(ctx, eventlog.SessionFilter{UpdatedSince: time.Now().Add(-2 * pollOthers), Newest: true}, "", entriesPage)
+	filter := eventlog.SessionFilter{UpdatedSince: time.Now().Add(-2 * pollOthers), Newest: true}
+	err := eachSession(ctx, f.host, filter, entriesPage, func(s agents.Session) {
+		ids, grown[s.ID] = append(ids, s.ID), -1
+	})
 	if err != nil {
 		f.log(ctx, "read the sessions of other servers", err)
 		return nil, nil
-	}
-	for _, s := range page {
-		ids, grown[s.ID] = append(ids, s.ID), -1
 	}
 	return ids, grown
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -198,6 +199,22 @@ func (a *area) list(c *call, limit int, keep func(agents.Session, record) bool) 
 	return all[:min(len(all), limit)], nil
 }
 
+// eachSession calls f with the sessions that a filter selects, at most limit. Only a page of them
+// is in memory.
+func eachSession(ctx context.Context, host *agents.Host, filter eventlog.SessionFilter, limit int, f func(agents.Session)) error {
+	for cursor, more := "", true; more && limit > 0; more = cursor != "" {
+		page, next, err := host.Sessions(ctx, filter, cursor, min(limit, entriesPage))
+		if err != nil {
+			return err
+		}
+		for _, s := range page {
+			f(s)
+		}
+		cursor, limit = next, limit-len(page)
+	}
+	return nil
+}
+
 // listSessions lists sessions.
 func (a *area) listSessions(c *call) (any, error) {
 	limit, err := c.number("limit", mostSessions)
@@ -236,18 +253,12 @@ func (a *area) sessionStatus(c *call) (any, error) {
 	}
 	all := map[string]opencode.Status{}
 	busy := eventlog.SessionFilter{States: []eventlog.State{eventlog.Starting, eventlog.Running, eventlog.Waiting}}
-	for cursor, more := "", true; more; more = cursor != "" {
-		var page []agents.Session
-		if page, cursor, err = host.Sessions(c.ctx, busy, cursor, entriesPage); err != nil {
-			return nil, err
+	err = eachSession(c.ctx, host, busy, math.MaxInt, func(s agents.Session) {
+		if !c.named || s.Cwd == c.directory {
+			all[s.ID] = opencode.StatusOf(s)
 		}
-		for _, s := range page {
-			if !c.named || s.Cwd == c.directory {
-				all[s.ID] = opencode.StatusOf(s)
-			}
-		}
-	}
-	return all, nil
+	})
+	return all, err
 }
 
 // newSession is the body of a request that makes a session.

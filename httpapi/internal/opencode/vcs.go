@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
@@ -85,10 +86,6 @@ func (m *machine) projects(ctx context.Context, dir string) ([]projectInfo, erro
 		return nil, err
 	}
 	const newest = 1000
-	sessions, _, err := host.Sessions(ctx, eventlog.SessionFilter{Newest: true}, "", newest)
-	if err != nil {
-		return nil, err
-	}
 	all, dirs, known := []projectInfo{}, map[string]bool{}, map[string]bool{}
 	add := func(dir string) {
 		if dirs[dir] {
@@ -101,12 +98,12 @@ func (m *machine) projects(ctx context.Context, dir string) ([]projectInfo, erro
 		}
 	}
 	add(dir)
-	for _, s := range sessions {
+	err = eachSession(ctx, host, eventlog.SessionFilter{Newest: true}, newest, func(s agents.Session) {
 		if s.Cwd != "" {
 			add(s.Cwd)
 		}
-	}
-	return all, nil
+	})
+	return all, err
 }
 
 func (m *machine) vcs(ctx context.Context, dir string) (v vcsInfo) {
