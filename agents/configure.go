@@ -214,7 +214,11 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 		return err
 	}
 	if params.Cwd != "" {
-		problems = append(problems, p.host.skills.Place(ctx, params.Cwd, p.agent)...)
+		placing, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(p.host.tasks.ctx, cancel) // Close waits for the skills
+		problems = append(problems, p.host.skills.Place(placing, params.Cwd, p.agent)...)
+		stop()
+		cancel()
 	}
 	c.problems = problems
 	names := map[string]bool{}

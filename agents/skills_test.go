@@ -1,6 +1,7 @@
 package agents_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/folders"
@@ -227,5 +230,55 @@ func TestSkillsTemporary(t *testing.T) {
 	}
 	if got := folders(); len(got) > 0 {
 		t.Errorf("left behind: %q", got)
+	}
+}
+
+// TestCloseEndsSkills: Close does not wait until all skills are copied.
+func TestCloseEndsSkills(t *testing.T) {
+	t.Parallel()
+	state, source, cwd := t.TempDir(), t.TempDir(), t.TempDir()
+	h := host(t, agents.Config{StateDir: state})
+	post(t, h, "srv", initialize)
+	for i := range 30 {
+		write(t, filepath.Join(source, fmt.Sprint(i), "SKILL.md"), "")
+	}
+	configureSkill(t, h, cwd, source)
+	read, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(read)
+	if _, err := unix.InotifyAddWatch(read, filepath.Join(source, "0", "SKILL.md"), unix.IN_OPEN); err != nil {
+		t.Fatal(err)
+	}
+	// Each record of a skill waits ten seconds for the lock of this directory.
+	records, err := filepath.Glob(filepath.Join(state, "folders"))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %q, %v", records, err)
+	}
+	lock, err := os.Open(records[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	made, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := h.Post(context.Background(), "srv", agents.PostOptions{}, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`, cwd))
+		made <- err
+	}()
+	if _, err := unix.Read(read, make([]byte, 4096)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { closed <- h.Close() }()
+	select {
+	case err := <-closed:
+		if made := <-made; err != nil || made == nil {
+			t.Errorf("closed: %v, session: %v", err, made)
+		}
+	case <-time.After(limit):
+		t.Error("Close waits")
 	}
 }

@@ -65,14 +65,18 @@ func (f *fetchedSource) find() ([]skill, error) {
 		return nil, fmt.Errorf("it has no folder with a %s", skillFile)
 	}
 	var found []skill
+	there := map[string]bool{} // by name of a selected skill
+	for _, name := range s.Skills {
+		there[name] = false
+	}
 	for _, one := range all {
-		if len(s.Skills) == 0 || slices.Contains(s.Skills, one.name) {
-			one.source = s.String()
+		if _, selected := there[one.name]; selected || len(s.Skills) == 0 {
+			there[one.name], one.source = true, s.String()
 			found = append(found, one)
 		}
 	}
 	for _, want := range s.Skills {
-		if !slices.ContainsFunc(found, func(one skill) bool { return one.name == want }) {
+		if !there[want] {
 			return found, fmt.Errorf("it has no skill %q", want)
 		}
 	}
@@ -97,14 +101,23 @@ func (p location) skills(name string) (all []skill, err error) {
 		found = []string{"."}
 	}
 	slices.Sort(found)
+	have := map[string]bool{}
+	for _, at := range found {
+		have[at] = true
+	}
 	within := func(at string) bool {
-		return slices.ContainsFunc(all, func(s skill) bool { return strings.HasPrefix(at, s.at+"/") })
+		for at = path.Dir(at); at != "."; at = path.Dir(at) {
+			if have[at] {
+				return true
+			}
+		}
+		return false
 	}
 	for _, at := range found {
 		if within(at) {
 			continue // it is a part of that skill
 		}
-		one := skill{name: path.Base(at), at: at, from: p.below(at)}
+		one := skill{name: path.Base(at), from: p.below(at)}
 		if at == "." {
 			one.name = name
 		}

@@ -63,10 +63,11 @@ func New(cfg Config) *Store {
 
 // Bounds of what the configuration of a folder can cause.
 const (
-	maxSources = 32 // sources of a folder
-	maxAtOnce  = 4  // sources of a folder that are fetched at the same time
-	maxFetches = 64 // fetches of the store that run at the same time; others wait
-	maxCopies  = 64 // copies of repositories on disk; the oldest are removed
+	maxSources = 32  // sources of a folder
+	maxSkills  = 200 // skills of a folder
+	maxAtOnce  = 4   // sources of a folder that are fetched at the same time
+	maxFetches = 64  // fetches of the store that run at the same time; others wait
+	maxCopies  = 64  // copies of repositories on disk; the oldest are removed
 )
 
 // folder returns the folder of the copies.
@@ -132,13 +133,13 @@ func (p location) below(name string) location {
 // skill is one to place.
 type skill struct {
 	name   string
-	at     string // in its source
 	from   location
 	source string
 }
 
 // Place copies the configured skills of a folder to where an agent looks, and removes
-// skills that are no longer configured. It returns problems.
+// skills that are no longer configured. It returns problems. If ctx ends, some skills are
+// not copied.
 func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string) {
 	if !filepath.IsAbs(cwd) {
 		return nil
@@ -156,13 +157,16 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 	}
 	fetched, more, failed := s.fetchAll(ctx, cwd, entries)
 	problems = append(problems, more...)
-	wanted := map[string]skill{}
+	wanted, tooMany := map[string]skill{}, false
 	s.mu.Lock() // so that no copy changes
 	defer s.mu.Unlock()
 	if before, err = s.cfg.Folders.Placed(cwd); err != nil { // another session may have changed them
 		return append(problems, err.Error())
 	}
 	for _, f := range fetched {
+		if err := ctx.Err(); err != nil {
+			return append(problems, fmt.Sprintf("skills: %v", err))
+		}
 		if f.stale != "" {
 			problems = append(problems, fmt.Sprintf("skills %s: %s: %s", f.entry, f.source, f.stale))
 		}
@@ -171,11 +175,21 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 			problems, failed = append(problems, fmt.Sprintf("skills %s: %s: %v", f.entry, f.source, err)), true
 		}
 		for _, one := range found {
+			if _, again := wanted[one.name]; !again && len(wanted) == maxSkills {
+				tooMany = true
+				break
+			}
 			wanted[one.name] = one
 		}
 	}
+	if tooMany {
+		problems = append(problems, fmt.Sprintf("the folder has more than %d skills; the others are left out; name the needed ones in \"skills\" of their source", maxSkills))
+	}
 	into := cmp.Or(agentFolders[agent], otherAgentFolder)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if err := ctx.Err(); err != nil {
+			return append(problems, fmt.Sprintf("skill %s: %v", name, err))
+		}
 		if err := s.copySkill(ctx, location{s.cfg.Folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
@@ -184,6 +198,9 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 		return problems
 	}
 	for at := range before {
+		if err := ctx.Err(); err != nil {
+			return append(problems, fmt.Sprintf("skill %s: %v", at, err))
+		}
 		if _, ok := wanted[path.Base(at)]; ok {
 			continue
 		}
