@@ -440,7 +440,7 @@ func TestInstallIsBounded(t *testing.T) {
 	npm.change(func() { npm.hold, npm.endless = nil, true })
 	_, err = large.Install(t.Context(), "codex", InstallOptions{})
 	checkInstallError(t, "endless file", err, StageDownload, "", "more than 8 MiB", "npm config get registry")
-	if size := sizeOf(large.cfg.Dir); size > large.maxBytes {
+	if size, _ := sizeOf(large.cfg.Dir); size > large.maxBytes {
 		t.Errorf("%d bytes are left", size)
 	}
 	npm.change(func() { npm.endless = false })

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/folder"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -137,14 +138,17 @@ func (n *npm) checkSources() error {
 	return nil
 }
 
-func packageVersion(folder string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
+// maxJSON bounds the JSON files of packages that are read.
+const maxJSON = 16 << 20
+
+func packageVersion(dir string) (string, error) {
+	text, err := folder.Files{}.Read(dir, "package.json", maxJSON)
 	if err != nil {
 		return "", err
 	}
 	var p struct{ Version string }
 	if err := json.Unmarshal(text, &p); err != nil || p.Version == "" {
-		return "", fmt.Errorf("%s: package.json without a version", folder)
+		return "", fmt.Errorf("%s: package.json without a version", dir)
 	}
 	return filepath.Base(p.Version), nil // it becomes a folder's name
 }
@@ -161,7 +165,7 @@ type lockedPackage struct {
 
 // locked returns the packages of package-lock.json by their folders.
 func (n *npm) locked() (map[string]lockedPackage, error) {
-	text, err := os.ReadFile(filepath.Join(n.staging, "package-lock.json"))
+	text, err := folder.Files{}.Read(n.staging, "package-lock.json", maxJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +210,7 @@ func (n *npm) download(ctx context.Context, total int) error {
 			case <-stop:
 				return
 			case <-tick.C:
-				size := sizeOf(filepath.Join(n.staging, "node_modules"))
+				size, _ := sizeOf(filepath.Join(n.staging, "node_modules"))
 				mu.Lock()
 				if size != p.Bytes {
 					p.Bytes = size
@@ -247,18 +251,19 @@ func fetched(line string) string {
 	return ""
 }
 
-// sizeOf returns the size of the files below a folder. It ignores files that disappear.
-func sizeOf(dir string) int64 {
-	var sum int64
+// sizeOf returns the size of the files below a folder, and the number of files and folders. It
+// ignores files that disappear.
+func sizeOf(dir string) (size, entries int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		entries++
 		if err == nil && e.Type().IsRegular() {
 			if info, err := e.Info(); err == nil {
-				sum += info.Size()
+				size += info.Size()
 			}
 		}
 		return nil
 	})
-	return sum
+	return size, entries
 }
 
 // run runs npm. npm runs no scripts of packages: native programs are packages of their own.
@@ -280,6 +285,9 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	})
 	cancel(nil)
 	watch.Wait()
+	if err == nil {
+		err = n.checkSize()
+	}
 	switch {
 	case errors.Is(err, errTooLarge):
 		n.dropCache()
@@ -301,8 +309,7 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	}
 }
 
-// limitSize calls cancel when the files of the install have more than maxBytes. It returns when
-// ctx has ended.
+// limitSize calls cancel when the install is too large. It returns when ctx has ended.
 func (n *npm) limitSize(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(sizePoll)
 	defer tick.Stop()
@@ -312,14 +319,26 @@ func (n *npm) limitSize(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		case <-tick.C:
 		}
-		size := sizeOf(n.staging)
-		if n.cache != "" {
-			size += sizeOf(n.cache)
-		}
-		if size > n.in.r.maxBytes {
-			cancel(fmt.Errorf("%w than %d MiB: %s", errTooLarge, n.in.r.maxBytes>>20, checkRegistry))
+		if err := n.checkSize(); err != nil {
+			cancel(err)
 		}
 	}
+}
+
+// entrySize is what a file or folder counts in addition to its bytes.
+const entrySize = 4 << 10
+
+// checkSize returns an error if the files of the install have more than maxBytes.
+func (n *npm) checkSize() error {
+	size, entries := sizeOf(n.staging)
+	if n.cache != "" {
+		cached, more := sizeOf(n.cache)
+		size, entries = size+cached, entries+more
+	}
+	if size+entries*entrySize > n.in.r.maxBytes {
+		return fmt.Errorf("%w than %d MiB, with 4 KiB for each file: %s", errTooLarge, n.in.r.maxBytes>>20, checkRegistry)
+	}
+	return nil
 }
 
 var errTooLarge = errors.New("the packages have more")

@@ -8,19 +8,23 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/deskhand/deskhand/internal/folder"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -200,4 +204,32 @@ func TestOldNode(t *testing.T) {
 	r := newRegistry(t, Config{Env: []string{"HOME=" + dir, "PATH=" + dir + ":/bin:/usr/bin"}})
 	_, err := r.Install(t.Context(), "pi", InstallOptions{})
 	checkInstallError(t, "pi", err, StageResolve, "", "node is v21.7.3", "install Node.js 22 or newer")
+}
+
+// TestManySmallFiles installs a package with many empty files, and reads a large package.json.
+func TestManySmallFiles(t *testing.T) {
+	t.Parallel()
+	packages := codexPackages(t)
+	for i := range packages {
+		files := map[string]string{}
+		for n := range 3000 {
+			files["empty/"+strconv.Itoa(n)] = ""
+		}
+		maps.Copy(files, packages[i].files)
+		packages[i].files = files
+	}
+	_, env := serveNPM(t, packages...)
+	r := newRegistry(t, Config{Env: env})
+	r.maxBytes = 8 << 20
+	_, err := r.Install(t.Context(), "codex", InstallOptions{})
+	checkInstallError(t, "many files", err, StageDownload, "", "more than 8 MiB, with 4 KiB for each file")
+
+	dir := t.TempDir()
+	file := filepath.Join(dir, "package.json")
+	if err := errors.Join(os.WriteFile(file, []byte(`{"version":"1"}`), 0o600), os.Truncate(file, 16<<20+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := packageVersion(dir); !errors.Is(err, folder.ErrTooLarge) {
+		t.Errorf("large package.json: %v", err)
+	}
 }
