@@ -29,13 +29,14 @@ const starterName = "deskhand-starter"
 const (
 	startLimit  = 10 * time.Second // from the fork until the child's program is executed
 	starterExit = 253              // exit status of a starter that fails
+	executes    = "x"              // what a starter writes before it executes the child's program
 )
 
 // starterArgs is argument 1 of a starter, as JSON. The directory, the path and the arguments of
 // the child's program follow it.
 type starterArgs struct {
 	Parent     int
-	Status     int // the descriptor that takes the number of an error
+	Status     int // the descriptor that takes executes, and the number of an error
 	Credential syscall.Credential
 }
 
@@ -75,6 +76,9 @@ func (o starterArgs) become(dir, path string, argv []string) error {
 		if err := unix.Chdir(dir); err != nil {
 			return err
 		}
+	}
+	if _, err := unix.Write(o.Status, []byte(executes)); err != nil {
+		return err
 	}
 	return syscall.Exec(path, argv, revealed(os.Environ()))
 }
@@ -152,7 +156,8 @@ func (c *Child) forkAs(attr *syscall.ProcAttr) error {
 }
 
 // awaitStarter waits until a starter has executed the child's program, which closes the pipe. It
-// returns the starter's error, or an error that wraps os.ErrDeadlineExceeded after startLimit.
+// returns the starter's error, or an error if the starter has ended before. After startLimit the
+// error wraps os.ErrDeadlineExceeded.
 func awaitStarter(status *os.File) error {
 	if err := status.SetReadDeadline(time.Now().Add(startLimit)); err != nil {
 		return err
@@ -161,10 +166,14 @@ func awaitStarter(status *os.File) error {
 	if err != nil {
 		return fmt.Errorf("the program was not executed within %s, perhaps because its user has stopped it: %w", startLimit, err)
 	}
-	if len(text) == 0 {
+	failed, executed := strings.CutPrefix(string(text), executes)
+	switch {
+	case failed == "" && executed:
 		return nil
+	case failed == "":
+		return errors.New("the process ended before the program was executed")
 	}
-	number, err := strconv.Atoi(string(text))
+	number, err := strconv.Atoi(failed)
 	if err != nil || number == 0 {
 		return fmt.Errorf("the start failed with error %q", text)
 	}

@@ -216,6 +216,28 @@ func TestStartAsUserFails(t *testing.T) {
 	}
 }
 
+// TestStarterDies: a starter that ends without a word has not executed the program.
+func TestStarterDies(t *testing.T) {
+	t.Parallel()
+	status, theirs, err := Pipe(ReadEnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer status.Close()
+	defer theirs.Close()
+	starter := &exec.Cmd{Path: "/proc/self/exe", Args: []string{starterName, "not JSON", "", "/bin/true", "true"}, ExtraFiles: []*os.File{theirs}}
+	if err := starter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = theirs.Close()
+	if err := awaitStarter(status); err == nil || !strings.Contains(err.Error(), "ended before the program was executed") {
+		t.Errorf("awaitStarter: %v", err)
+	}
+	if err := starter.Wait(); err == nil || starter.ProcessState.ExitCode() != starterExit {
+		t.Errorf("the starter: %v", err)
+	}
+}
+
 // TestStarterOrphaned kills a program whose child has another user. The kernel ends the child.
 func TestStarterOrphaned(t *testing.T) {
 	t.Parallel()
