@@ -139,6 +139,7 @@ func (c *Conn) Close() error {
 	_ = c.wire.Conn.Close() // xgb may wait for a server that hangs
 	c.x.Close()
 	<-c.done
+	c.size.following.Wait()
 	return nil
 }
 

@@ -2,14 +2,17 @@ package x11_test
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"testing"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/randr"
+	"github.com/jezek/xgb/xfixes"
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/internal/testx11"
+	"github.com/deskhand/deskhand/internal/x11"
 )
 
 // TestForgedKeycodeRecord: a program writes invalid keycodes into the property in which an
@@ -53,17 +56,12 @@ func TestForgedScreenSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	x, _ := s.Dial(t).Raw()
-	name := "_DESKHAND_KEYCODES"
-	mark, err := xproto.InternAtom(x, false, uint16(len(name)), name).Reply()
+	p := newPeer(t, s)
+	owner, err := xproto.GetSelectionOwner(p.x, p.atom("_DESKHAND_KEYCODES")).Reply()
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := xproto.GetSelectionOwner(x, mark.Atom).Reply()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := xproto.QueryExtension(x, 5, "RANDR").Reply()
+	e, err := xproto.QueryExtension(p.x, 5, "RANDR").Reply()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,17 +71,81 @@ func TestForgedScreenSize(t *testing.T) {
 			close(arrived)
 		}
 	})
+	c.OnResize(func(w, h int) { t.Errorf("the size %dx%d is reported", w, h) })
 	forged := randr.ScreenChangeNotifyEvent{Root: root, RequestWindow: root, Width: 1, Height: 1}.Bytes()
 	forged[0] = e.FirstEvent + randr.ScreenChangeNotify
+	p.check(xproto.SendEventChecked(p.x, false, owner.Owner, 0, string(forged)))
+	p.forge(owner.Owner, forged)
 	last := xproto.ClientMessageEvent{Format: 32, Window: root, Data: xproto.ClientMessageDataUnionData32New(make([]uint32, 5))}
-	for _, b := range [][]byte{forged, last.Bytes()} {
-		if err := xproto.SendEventChecked(x, false, owner.Owner, 0, string(b)).Check(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p.check(xproto.SendEventChecked(p.x, false, owner.Owner, 0, string(last.Bytes())))
 	waitClosed(t, "the last event", arrived)
 	if w, h, err := c.Size(); err != nil || w != 320 || h != 200 {
 		t.Errorf("Size() = %d, %d, %v after a forged event, want 320, 200", w, h, err)
+	}
+}
+
+// forge sends an event of an extension twice to the client of a window. The X server marks only
+// the first as sent by a program (XSendExtensionEvent of the X Input Extension).
+func (p *peer) forge(win xproto.Window, event []byte) {
+	p.tb.Helper()
+	name := "XInputExtension"
+	e, err := xproto.QueryExtension(p.x, uint16(len(name)), name).Reply()
+	if err != nil || !e.Present {
+		p.tb.Fatal(e, err)
+	}
+	const units = 4 + 2*8
+	b := []byte{e.MajorOpcode, 31, units, 0}
+	b = binary.LittleEndian.AppendUint32(b, uint32(win))
+	b = append(b, 2, 0, 0, 0, 2, 0, 0, 0) // the device; two events
+	b = append(append(b, event...), event...)
+	cookie := p.x.NewCookie(true, false)
+	p.x.NewRequest(b, cookie)
+	p.check(cookie)
+}
+
+// TestForgedOwner has the owner of a selection report its own end, before it answers.
+func TestForgedOwner(t *testing.T) {
+	t.Parallel()
+	s := testx11.Start(t, 320, 200)
+	cb, p := openClipboard(t, s), newPeer(t, s)
+	e, err := xproto.QueryExtension(p.x, 6, "XFIXES").Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := xfixes.SelectionNotifyEvent{Window: cb.Owner(), Selection: p.atom("CLIPBOARD"), Subtype: xfixes.SelectionEventSelectionWindowDestroy}.Bytes()
+	forged[0] = e.FirstEvent + xfixes.SelectionNotify
+	requests := make(chan xproto.SelectionRequestEvent, 10)
+	p.conn.Handle(func(ev xgb.Event) {
+		if e, ok := ev.(xproto.SelectionRequestEvent); ok {
+			requests <- e
+		}
+	})
+	p.own("CLIPBOARD")
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		b, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, x11.MaxContent)
+		got <- answer{string(b), err}
+	}()
+	for {
+		select {
+		case e := <-requests:
+			p.forge(cb.Owner(), forged)
+			notify := xproto.SelectionNotifyEvent{Time: e.Time, Requestor: e.Requestor, Selection: e.Selection, Target: e.Target}
+			if e.Target == p.atom("UTF8_STRING") {
+				notify.Property = e.Property
+				xproto.ChangeProperty(p.x, xproto.PropModeReplace, e.Requestor, e.Property, e.Target, 8, 4, []byte("text"))
+			}
+			xproto.SendEvent(p.x, false, e.Requestor, 0, string(notify.Bytes()))
+		case a := <-got:
+			if a.err != nil || a.text != "text" {
+				t.Errorf("Get() = %q, %v, want the text", a.text, a.err)
+			}
+			return
+		}
 	}
 }
 

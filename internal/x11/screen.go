@@ -29,30 +29,52 @@ const resizeLimit = 5 * time.Second
 
 // screenSize follows the size of the root window.
 type screenSize struct {
-	setting sync.Mutex // held by SetSize
+	setting   sync.Mutex     // held by SetSize
+	announced chan struct{}  // holds a token after an event of a new size
+	following sync.WaitGroup // for followSize
 
-	mu        sync.Mutex // guards the fields below
-	w, h      int
-	announced bool           // w, h come from an event
-	want      [2]int         // the size that SetSize waits for
-	reached   chan struct{}  // closed at that size; nil: SetSize does not wait
-	onResize  func(w, h int) // nil: not called
+	mu       sync.Mutex // guards the fields below
+	w, h     int
+	want     [2]int         // the size that SetSize waits for
+	reached  chan struct{}  // closed at that size; nil: SetSize does not wait
+	onResize func(w, h int) // nil: not called
 }
 
 // watchSize starts to follow the size of the root window.
 func (c *Conn) watchSize() error {
-	c.handle(c.screenChanged)
+	s := &c.size
+	s.announced = make(chan struct{}, 1)
+	c.handle(func(ev xgb.Event) {
+		if _, ok := c.screenChange(ev); ok {
+			select {
+			case s.announced <- struct{}{}:
+			default:
+			}
+		}
+	})
 	randr.SelectInput(c.x, c.root, randr.NotifyMaskScreenChange)
 	w, h, err := c.rootSize()
 	if err != nil {
 		return request.Wrap("get screen size", err)
 	}
-	c.size.mu.Lock()
-	defer c.size.mu.Unlock()
-	if !c.size.announced { // an event is newer
-		c.size.w, c.size.h = w, h
-	}
+	s.w, s.h = w, h
+	s.following.Go(c.followSize)
 	return nil
+}
+
+// followSize asks for the size of the root window after each event of a new size. It does not
+// use the size in the event, which may be forged.
+func (c *Conn) followSize() {
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-c.size.announced:
+		}
+		if w, h, err := c.rootSize(); err == nil {
+			c.resized(w, h)
+		}
+	}
 }
 
 func (c *Conn) rootSize() (w, h int, err error) {
@@ -73,16 +95,12 @@ func (c *Conn) screenChange(ev xgb.Event) (e randr.ScreenChangeNotifyEvent, ok b
 	return e, e.Root == c.root
 }
 
-func (c *Conn) screenChanged(ev xgb.Event) {
-	e, ok := c.screenChange(ev)
-	if !ok {
-		return
-	}
-	w, h := int(e.Width), int(e.Height)
+// resized handles the size that the root window has.
+func (c *Conn) resized(w, h int) {
 	s := &c.size
 	s.mu.Lock()
 	changed := w != s.w || h != s.h
-	s.w, s.h, s.announced = w, h, true
+	s.w, s.h = w, h
 	if s.reached != nil && s.want == [2]int{w, h} {
 		close(s.reached)
 		s.reached = nil
@@ -94,7 +112,7 @@ func (c *Conn) screenChanged(ev xgb.Event) {
 	}
 }
 
-// Size returns the screen size in pixels that the server announced last.
+// Size returns the screen size in pixels after the last change that the server announced.
 func (c *Conn) Size() (w, h int, err error) {
 	select {
 	case <-c.done:
@@ -106,9 +124,8 @@ func (c *Conn) Size() (w, h int, err error) {
 	return c.size.w, c.size.h, nil
 }
 
-// OnResize sets a function that is called with every new screen size. f runs on the
-// connection's event goroutine: it must return soon and must not call methods of c that wait
-// for the server.
+// OnResize sets a function that is called with new screen sizes. f runs on a goroutine of the
+// connection: it must return soon and must not call SetSize or Close.
 func (c *Conn) OnResize(f func(w, h int)) {
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()

@@ -90,9 +90,7 @@ func (cb *Clipboard) resume() {
 	}
 	for sel, name := range map[xproto.Atom]SelectionName{cb.atoms.clipboard: SelectionClipboard, xproto.AtomPrimary: SelectionPrimary} {
 		cb.changes.push(name)
-		if r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply(); err == nil && r.Owner == xproto.WindowNone {
-			cb.endReads(sel)
-		}
+		cb.endReads(sel)
 	}
 }
 
@@ -223,7 +221,7 @@ func (cb *Clipboard) lose(sel xproto.Atom) {
 	}
 }
 
-// ownerChanged handles an event of XFIXES.
+// ownerChanged handles an event of XFIXES, which may be forged.
 func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	if e.Window != cb.win {
 		return
@@ -242,8 +240,11 @@ func (cb *Clipboard) ownerChanged(e xfixes.SelectionNotifyEvent) {
 	cb.endReads(e.Selection)
 }
 
-// endReads ends the reads of a selection whose owner has gone.
+// endReads ends the reads of a selection if it has no owner.
 func (cb *Clipboard) endReads(sel xproto.Atom) {
+	if r, err := xproto.GetSelectionOwner(cb.c.x, sel).Reply(); err != nil || r.Owner != xproto.WindowNone {
+		return
+	}
 	for _, r := range cb.reads {
 		if r.sel == sel && r.incr {
 			cb.endRead(r, ErrTransferStalled)

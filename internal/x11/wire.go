@@ -98,7 +98,8 @@ const (
 
 // forged reports whether a message is an event that a program has sent although only the X
 // server has reason to. Programs may send ClientMessage, SelectionNotify as owners, and
-// ConfigureNotify as window managers (ICCCM 2.2 and 4.1.5).
+// ConfigureNotify as window managers (ICCCM 2.2 and 4.1.5). It cannot know all events of extensions:
+// XSendExtensionEvent of the X Input Extension marks only the first of many.
 func forged(kind byte) bool {
 	if kind&fromProgram == 0 {
 		return false
