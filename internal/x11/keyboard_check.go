@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,8 +22,8 @@ type keyboardBackup struct {
 const setRecomputeActions = 1 << 1
 
 // Check returns a key that every layout has and this keyboard lacks, such as Return,
-// because a program has changed it. It returns "" if the keyboard can be used, and keeps
-// it for Restore. It also returns "" while input is being sent.
+// because a program has changed it, or that keycodes are missing. It returns "" if the keyboard
+// can be used, and keeps it for Restore. It also returns "" while input is being sent.
 func (kb *Keyboard) Check() (missing string, err error) {
 	if !kb.mu.TryLock() {
 		return "", nil
@@ -32,6 +33,9 @@ func (kb *Keyboard) Check() (missing string, err error) {
 		return "", err
 	}
 	k, err := kb.readKeymap()
+	if _, fewer := errors.AsType[xproto.ValueError](err); fewer { // a program has changed the range
+		return "full range of keycodes", nil
+	}
 	if err != nil {
 		return "", err
 	}

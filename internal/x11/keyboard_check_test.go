@@ -3,6 +3,7 @@ package x11_test
 import (
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,5 +107,39 @@ func TestKeyboardCheck(t *testing.T) {
 	}
 	if _, err := in.Keyboard.Type(soon(t), textOf("Aé"), 0); err != nil {
 		t.Errorf("typing on the restored keyboard: %v", err)
+	}
+}
+
+// TestKeyboardFewerKeycodes restores a keyboard that a program has left with fewer keycodes, while
+// characters are on keycodes that were empty.
+func TestKeyboardFewerKeycodes(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	last := func(want string) {
+		t.Helper()
+		if keymap := tool(t, b.server, "xkbcomp", "-xkb", b.server.Display, "-"); !strings.Contains(keymap, "maximum = "+want+";") {
+			t.Fatalf("the last keycode is not %s:\n%.100s", want, keymap)
+		}
+	}
+	check := func(want string) {
+		t.Helper()
+		if missing, err := b.in.Keyboard.Check(); err != nil || missing != want {
+			t.Errorf("Check() = %q, %v, want %q", missing, err, want)
+		}
+	}
+	check("")
+	b.typed(t, "é")
+	b.keys(t, 1)
+	tool(t, b.server, "setxkbmap", "-keycodes", "sun(type6)")
+	last("132")
+	check("full range of keycodes")
+	if err := b.in.Keyboard.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	last("255")
+	check("")
+	b.typed(t, "aB1é漢")
+	if names, _ := b.keys(t, 5); strings.Join(names, "") != "aB1é漢" {
+		t.Errorf("%q arrived", names)
 	}
 }
