@@ -80,3 +80,36 @@ func TestDestroyedByAnother(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnWindowNamed: a program names a window of the connection's range, which does not exist, in
+// properties of the root window. The connection continues.
+func TestOwnWindowNamed(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"_NET_CLIENT_LIST", "_NET_ACTIVE_WINDOW", "_NET_SUPPORTING_WM_CHECK"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testx11.Start(t, 320, 200)
+			c, p := s.Dial(t), newPeer(t, s)
+			w, err := c.NewWindows()
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, root := c.Raw()
+			setup := xproto.Setup(x)
+			p.putOn(root, "_NET_SUPPORTED", "ATOM", uint32(p.atom("_NET_REQUEST_FRAME_EXTENTS")))
+			p.putOn(root, name, "WINDOW", setup.ResourceIdBase|setup.ResourceIdMask)
+			if infos, err := w.List(t.Context()); err != nil || len(infos) > 0 {
+				t.Errorf("List() = %v, %v", infos, err)
+			}
+			if _, err := w.Active(); !errors.Is(err, x11.ErrNoWindow) {
+				t.Errorf("Active() = %v, want %v", err, x11.ErrNoWindow)
+			}
+			if ok, err := w.Responds(t.Context(), time.Minute); err != nil || !ok {
+				t.Errorf("Responds() = %t, %v, as if there were a window manager", ok, err)
+			}
+			if err := c.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

@@ -29,7 +29,8 @@ const (
 
 // rootState reads the list of windows, of which it returns the first maxWindows, and the
 // active window from the root window. It asks for the active window first: a window manager
-// lists a window before it makes it active.
+// lists a window before it makes it active. It leaves out windows of this connection, see
+// request.Window.
 func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err error) {
 	w.c.wire.cork()
 	act := w.property(w.c.root, w.atoms.active, 1)
@@ -42,14 +43,14 @@ func (w *Windows) rootState() (ids []xproto.Window, active xproto.Window, err er
 		return nil, 0, request.Wrap("read the client list", err)
 	}
 	for _, word := range request.Words(r) {
-		if id := xproto.Window(word); len(ids) < maxWindows && !slices.Contains(ids, id) {
+		if id := xproto.Window(word); len(ids) < maxWindows && !w.c.wire.owns(word) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
 	if r, err = act.Reply(); err != nil {
 		return nil, 0, request.Wrap("read the active window", err)
 	}
-	return ids, xproto.Window(request.Word(r)), nil
+	return ids, request.Window(w.c.x, r), nil
 }
 
 func (w *Windows) property(win xproto.Window, name xproto.Atom, length uint32) xproto.GetPropertyCookie {
@@ -65,6 +66,15 @@ func (w *Windows) word(win xproto.Window, name xproto.Atom) (uint32, error) {
 	return request.Word(r), nil
 }
 
+// window reads a property that names a window. It returns 0 if there is none.
+func (w *Windows) window(win xproto.Window, name xproto.Atom) (xproto.Window, error) {
+	r, err := w.property(win, name, 1).Reply()
+	if err != nil {
+		return 0, err
+	}
+	return request.Window(w.c.x, r), nil
+}
+
 // IsSplash reports whether a window is a splash screen (EWMH _NET_WM_WINDOW_TYPE).
 func (w *Windows) IsSplash(id Window) bool {
 	r, err := w.property(id, w.atoms.kind, maxKinds).Reply()
@@ -73,11 +83,11 @@ func (w *Windows) IsSplash(id Window) bool {
 
 // activeIsDialog reports whether the active window is a dialog (EWMH _NET_WM_WINDOW_TYPE).
 func (w *Windows) activeIsDialog() bool {
-	active, err := w.word(w.c.root, w.atoms.active)
+	active, err := w.window(w.c.root, w.atoms.active)
 	if err != nil || active == 0 {
 		return false
 	}
-	r, err := w.property(xproto.Window(active), w.atoms.kind, maxKinds).Reply()
+	r, err := w.property(active, w.atoms.kind, maxKinds).Reply()
 	return err == nil && slices.Contains(request.Words(r), uint32(w.atoms.dialog))
 }
 

@@ -113,11 +113,10 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 		}
 	}()
 	err := w.await(ctx, func() (bool, error) {
-		id, err := w.word(w.c.root, w.atoms.check)
-		if err != nil || id == 0 {
+		child, err := w.window(w.c.root, w.atoms.check)
+		if err != nil || child == 0 {
 			return false, nil //nolint:nilerr // not set; a closed connection ends await
 		}
-		child := xproto.Window(id)
 		if child != watched {
 			if err := w.c.selectEvents(child, xproto.EventMaskPropertyChange); err != nil {
 				return false, nil //nolint:nilerr // it has gone; the next one sets the property
@@ -127,8 +126,8 @@ func (w *Windows) WaitReady(ctx context.Context) error {
 			}
 			watched = child
 		}
-		self, err := w.word(child, w.atoms.check)
-		return err == nil && self == id, nil
+		self, err := w.window(child, w.atoms.check)
+		return err == nil && self == child, nil
 	})
 	for answers, tries := false, 0; err == nil && !answers && tries < readyTries; tries++ {
 		answers, err = w.Handled(ctx, readyProbe)

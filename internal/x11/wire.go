@@ -11,6 +11,8 @@ import (
 
 	"github.com/jezek/xgb/xproto"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // wire is the socket below xgb. It connects with a given cookie instead of that in
@@ -133,7 +135,7 @@ func (w *wire) destroyed(head []byte) bool {
 // owns reports whether a resource, such as a window, belongs to this client.
 func (w *wire) owns(id uint32) bool {
 	own := w.own.Load()
-	return own != nil && id&^own.ResourceIdMask == own.ResourceIdBase
+	return own != nil && request.Owns(own, id)
 }
 
 // expect makes Read accept replies of n bytes.

@@ -199,13 +199,13 @@ func (m *Manager) present() (bool, error) {
 	if err != nil {
 		return false, request.Wrap("ask for the window manager", err)
 	}
-	child := request.Word(c)
+	child := request.Window(m.display.X, c)
 	if child == 0 || !slices.Contains(request.Words(s), uint32(m.names.ask)) {
 		return false, nil
 	}
 	// A dead window manager leaves the properties of the root window.
-	self, err := m.property(xproto.Window(child), m.names.check, 1).Reply()
-	return err == nil && request.Word(self) == child, nil
+	self, err := m.property(child, m.names.check, 1).Reply()
+	return err == nil && request.Window(m.display.X, self) == child, nil
 }
 
 func (m *Manager) property(win xproto.Window, name xproto.Atom, length uint32) xproto.GetPropertyCookie {

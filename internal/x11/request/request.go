@@ -72,6 +72,20 @@ func Word(r *xproto.GetPropertyReply) uint32 {
 	return 0
 }
 
+// Window returns the window in a property of a program, or 0 if it is of the connection's own
+// range: an error for one that does not exist would look as if a program had destroyed it.
+func Window(x *xgb.Conn, r *xproto.GetPropertyReply) xproto.Window {
+	if id := Word(r); !Owns(xproto.Setup(x), id) {
+		return xproto.Window(id)
+	}
+	return 0
+}
+
+// Owns reports whether a resource, such as a window, belongs to the client with that setup.
+func Owns(setup *xproto.SetupInfo, id uint32) bool {
+	return id&^setup.ResourceIdMask == setup.ResourceIdBase
+}
+
 // Message is the encoding of a client message about win. It has at most five data units.
 func Message(win xproto.Window, kind xproto.Atom, data ...uint32) string {
 	m := xproto.ClientMessageEvent{
