@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,13 +26,15 @@ const (
 	// of all programs. Each thread needs two open files.
 	maxThreads   = 128
 	maxInspected = 1024
+	// maxAwake bounds the threads that Awake looks at.
+	maxAwake = 4096
 )
 
 // inspected is how many threads are being inspected.
 var inspected atomic.Int64
 
 // Activity reports what the programs of a display do: the processes of all X clients, and
-// their descendants. One goroutine uses it.
+// their descendants, at most maxFamily. One goroutine uses it.
 type Activity struct {
 	display  *Display
 	programs []program
@@ -109,19 +112,23 @@ func (a *Activity) Find() error {
 			a.focus(int(id.Value[0]))
 		}
 	}
-	for i := 0; i < len(a.programs) && len(a.programs) < maxFamily; i++ {
-		for _, child := range childrenOf(a.programs[i].pid) {
-			a.add(child)
-		}
-	}
+	a.addDescendants()
 	if first {
 		a.Busy(time.Now())
 	}
 	return nil
 }
 
+func (a *Activity) addDescendants() {
+	for i := 0; i < len(a.programs) && len(a.programs) < maxFamily; i++ {
+		for _, child := range childrenOf(a.programs[i].pid) {
+			a.add(child)
+		}
+	}
+}
+
 func (a *Activity) add(pid int) {
-	if pid != os.Getpid() && !slices.ContainsFunc(a.programs, func(p program) bool { return p.pid == pid }) {
+	if len(a.programs) < maxFamily && pid != os.Getpid() && !slices.ContainsFunc(a.programs, func(p program) bool { return p.pid == pid }) {
 		a.programs = append(a.programs, program{pid: pid})
 	}
 }
@@ -199,11 +206,22 @@ func (a *Activity) Busy(now time.Time) bool {
 	return used*busyShare > span
 }
 
-// Awake reports whether a thread of a program runs, or waits for a processor or a disk.
+// Awake reports whether a thread of a program runs, or waits for a processor or a disk. It looks at
+// the first maxAwake threads.
 func (a *Activity) Awake() bool {
-	for i := range a.programs {
-		if counts, err := sleeps(a.programs[i].pid); counts == nil && err == nil {
-			return true
+	left := maxAwake
+	for i := 0; i < len(a.programs) && left > 0; i++ {
+		dir := "/proc/" + strconv.Itoa(a.programs[i].pid) + "/task/"
+		threads := firstNames(dir, left)
+		left -= len(threads)
+		for _, thread := range threads {
+			status, err := os.ReadFile(dir + thread + "/status")
+			if err != nil {
+				continue // it has ended
+			}
+			if _, state := parseStatus(status); strings.IndexByte("SIZX", state) < 0 { // see sleeps
+				return true
+			}
 		}
 	}
 	return false

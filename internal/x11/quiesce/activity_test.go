@@ -1,11 +1,14 @@
 package quiesce
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -86,6 +89,41 @@ func TestActivity(t *testing.T) {
 	}
 	if !a.Awake() {
 		t.Error("a process that computes is not awake")
+	}
+}
+
+// TestManyProcesses: a program has more processes, and more threads, than are looked at.
+func TestManyProcesses(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sh", "-c", fmt.Sprintf(`exec 3<&0; i=0; while [ $i -lt %d ]; do (read x <&3) & i=$((i+1)); done; echo; read x`, maxFamily+20))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = in.Close(), cmd.Wait() }()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	until(t, "as many processes of the program as are looked at", func() bool { return len(helpers(pid)) >= maxFamily })
+	if n := len(helpers(pid)); n > maxFamily {
+		t.Errorf("the program has %d processes, want at most %d", n, maxFamily)
+	}
+	a := Activity{programs: []program{{pid: pid}}}
+	if a.addDescendants(); len(a.programs) != maxFamily {
+		t.Errorf("%d processes are looked at, want %d", len(a.programs), maxFamily)
+	}
+	until(t, "program that sleeps", func() bool { return !a.Awake() })
+	a.programs = append(slices.Repeat([]program{{pid: pid}}, maxAwake), program{pid: os.Getpid()})
+	if a.Awake() {
+		t.Errorf("more than %d threads are looked at", maxAwake)
 	}
 }
 

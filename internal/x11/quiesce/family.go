@@ -28,13 +28,13 @@ const (
 	maxFamily    = 256
 )
 
-// helpers returns a process and its descendants of the same program.
+// helpers returns a process and its descendants of the same program, at most maxFamily.
 func helpers(pid int) []int {
 	program := programOf(pid)
 	all := []int{pid}
 	for i := 0; i < len(all) && len(all) < maxFamily; i++ {
 		for _, child := range childrenOf(all[i]) {
-			if program != "" && programOf(child) == program {
+			if len(all) < maxFamily && program != "" && programOf(child) == program {
 				all = append(all, child)
 			}
 		}
@@ -42,20 +42,19 @@ func helpers(pid int) []int {
 	return all
 }
 
-// childrenOf returns the children of a process, also zombies. It returns nil if the kernel
-// does not list them.
+// childrenOf returns the children of a process, also zombies, at most maxFamily. It returns nil if
+// the kernel does not list them.
 func childrenOf(pid int) (children []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // it has ended
-	}
-	for _, thread := range threads {
-		list, err := os.ReadFile(dir + thread.Name() + "/children")
+	for _, thread := range firstNames(dir, maxAwake) {
+		list, err := os.ReadFile(dir + thread + "/children")
 		if err != nil {
 			continue
 		}
 		for field := range bytes.FieldsSeq(list) {
+			if len(children) == maxFamily {
+				return children
+			}
 			if child, err := strconv.Atoi(string(field)); err == nil {
 				children = append(children, child)
 			}
