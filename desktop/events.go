@@ -16,7 +16,7 @@ const (
 	EventWindowClosed     EventType = "window_closed"     // Window
 	EventWindowFocused    EventType = "window_focused"    // Window; nil when none has the focus
 	EventWindowRenamed    EventType = "window_renamed"    // Window; four a second of one window, and the last
-	EventClipboardChanged EventType = "clipboard_changed" // Selection
+	EventClipboardChanged EventType = "clipboard_changed" // Selection; a program can cause it without a change
 	EventControl          EventType = "control"           // Control
 	EventResized          EventType = "resized"           // Size; four a second, and the last
 	EventFailed           EventType = "failed"            // Failure

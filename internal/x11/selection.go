@@ -230,8 +230,9 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 }
 
 // OnChange calls f when a selection gets another owner or other content, also by Set. It
-// joins changes that come faster than f returns. f runs on a goroutine of the clipboard
-// and may call everything but Close.
+// joins changes that come faster than f returns. It also calls f without a change, if a program
+// forges an event or has caused more events than the clipboard keeps. f runs on a goroutine of the
+// clipboard and may call everything but Close.
 func (cb *Clipboard) OnChange(f func(sel SelectionName)) { cb.onChange.Store(&f) }
 
 func (cb *Clipboard) selection(sel SelectionName) (xproto.Atom, error) {
