@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,6 +34,7 @@ type dirs struct {
 	scratch   string // temporary directory; empty: none
 	open      string // temporary directory that another user enters; empty: none
 	locks     []*os.File
+	logger    *slog.Logger
 }
 
 // maxRuntime is the longest path of the runtime directory. The path of a socket has at
@@ -41,7 +44,7 @@ const maxRuntime = 50
 // makeDirs creates a desktop's folders. Programs on an attached display use the home of
 // the user.
 func makeDirs(cfg Config, attached bool, user supervise.User) (dirs, error) {
-	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath}
+	d := dirs{state: cfg.StateDir, home: cfg.Home, log: cfg.LogPath, logger: cfg.Logger}
 	err := d.choose(attached, user)
 	if err == nil {
 		err = d.create(user)
@@ -161,7 +164,7 @@ func makeReadable(dir string) error {
 
 // makeOpen makes the temporary directory that another user enters.
 func (d *dirs) makeOpen(user supervise.User) error {
-	dir, lock, err := newScratch(openMode)
+	dir, lock, err := d.newScratch(openMode)
 	if err != nil {
 		return err
 	}
@@ -172,8 +175,20 @@ func (d *dirs) makeOpen(user supervise.User) error {
 	return nil
 }
 
+// newScratch makes a temporary directory, and removes directories of the same mode whose owners have
+// ended.
+func (d *dirs) newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
+	if dir, lock, err = newScratch(mode); err != nil {
+		return "", nil, err
+	}
+	if err := sweepScratch(filepath.Dir(dir), time.Now().Add(sweepLimit)); err != nil {
+		d.logger.Warn("temporary directories of ended desktops stay", "error", err)
+	}
+	return dir, lock, nil
+}
+
 func (d *dirs) makeScratch() error {
-	dir, lock, err := newScratch(privateMode)
+	dir, lock, err := d.newScratch(privateMode)
 	if err != nil {
 		return err
 	}
@@ -184,9 +199,10 @@ func (d *dirs) makeScratch() error {
 // remove deletes temporary directories and unlocks the state directory.
 func (d *dirs) remove() error {
 	var errs []error
+	deadline := time.Now().Add(removeLimit)
 	for _, dir := range []string{d.scratch, d.open} {
 		if dir != "" {
-			errs = append(errs, removeScratch(dir))
+			errs = append(errs, removeScratch(dir, deadline))
 		}
 	}
 	for _, lock := range d.locks {

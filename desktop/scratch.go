@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,9 @@ const (
 
 	scratchPrefix = "d-"
 	lockName      = "lock"
+
+	sweepLimit  = 5 * time.Second  // of the removal of what others left; starts wait for it
+	removeLimit = 30 * time.Second // of the removal of a desktop's own
 )
 
 // errInUse is returned if another desktop, of any program, has locked a directory.
@@ -69,35 +73,17 @@ func makeMode(dir string, mode fs.FileMode) error {
 	return os.Chmod(dir, mode)
 }
 
-// newScratch makes a temporary directory of a mode. It removes directories of the
-// same mode whose owners have ended.
+// newScratch makes a temporary directory of a mode.
 func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 	base, err := scratchBase(mode)
 	if err != nil {
 		return "", nil, err
 	}
-	// Only the holder of this lock makes or removes directories.
-	baseLock, err := acquire(filepath.Join(base, lockName), unix.LOCK_EX)
+	baseLock, err := lockBase(base)
 	if err != nil {
 		return "", nil, err
 	}
 	defer func() { _ = release(baseLock) }()
-	entries, err := os.ReadDir(base)
-	if err != nil {
-		return "", nil, fmt.Errorf("temporary directory: %w", err)
-	}
-	for _, e := range entries {
-		old := filepath.Join(base, e.Name())
-		if !strings.HasPrefix(e.Name(), scratchPrefix) {
-			continue
-		}
-		if owner, err := acquire(filepath.Join(old, lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			if unmounted(old) == nil { // no remote files of programs that still run
-				_ = removetree.Remove(old)
-			}
-			owner.Close()
-		}
-	}
 	if dir, err = os.MkdirTemp(base, scratchPrefix); err != nil {
 		return "", nil, fmt.Errorf("temporary directory: %w", err)
 	}
@@ -108,10 +94,53 @@ func newScratch(mode fs.FileMode) (dir string, lock *os.File, err error) {
 	return dir, lock, err
 }
 
+// lockBase locks a folder of temporary directories. Only the holder makes or removes one of them, or
+// locks one that it has not made. It holds the lock for a moment: all starts wait for it.
+func lockBase(base string) (*os.File, error) {
+	return acquire(filepath.Join(base, lockName), unix.LOCK_EX)
+}
+
+// sweepScratch removes the temporary directories in a folder whose owners have ended. Directories that
+// are left at the deadline are for a later call.
+func sweepScratch(base string, deadline time.Time) error {
+	abandoned, err := lockAbandoned(base)
+	errs := []error{err}
+	for _, lock := range abandoned {
+		dir := filepath.Dir(lock.Name())
+		if unmounted(dir) == nil { // no remote files of programs that still run
+			errs = append(errs, removeScratch(dir, deadline))
+		}
+		errs = append(errs, release(lock))
+	}
+	return errors.Join(errs...)
+}
+
+// lockAbandoned locks the temporary directories in a folder whose owners have ended.
+func lockAbandoned(base string) (locks []*os.File, err error) {
+	baseLock, err := lockBase(base)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release(baseLock) }()
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), scratchPrefix) {
+			continue
+		}
+		if lock, err := acquire(filepath.Join(base, e.Name(), lockName), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			locks = append(locks, lock)
+		}
+	}
+	return locks, nil
+}
+
 // removeScratch removes the temporary directory of a desktop, whose lock the caller has.
-// It removes the lock file last, and holds the lock of the folder meanwhile, because another
+// It removes the lock file last, and holds the lock of the folder then, because another
 // program would otherwise make the lock file again.
-func removeScratch(dir string) error {
+func removeScratch(dir string, deadline time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -119,14 +148,19 @@ func removeScratch(dir string) error {
 	errs := []error{err}
 	for _, e := range entries {
 		if e.Name() != lockName {
-			errs = append(errs, removetree.Remove(filepath.Join(dir, e.Name())))
+			errs = append(errs, removetree.Remove(filepath.Join(dir, e.Name()), deadline))
 		}
 	}
-	baseLock, err := acquire(filepath.Join(filepath.Dir(dir), lockName), unix.LOCK_EX)
-	if err == nil {
-		defer func() { _ = release(baseLock) }()
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
-	return errors.Join(append(errs, removetree.Remove(dir))...)
+	baseLock, err := lockBase(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = release(baseLock) }()
+	_ = os.Remove(filepath.Join(dir, lockName)) // a cleaner of old files may have removed it
+	return os.Remove(dir)
 }
 
 // release unlocks and closes a file. Closing is not enough: a child process between fork

@@ -1,12 +1,17 @@
 package desktop
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +26,7 @@ func TestScratch(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				d := &dirs{}
+				d := &dirs{logger: slog.New(slog.DiscardHandler)}
 				if err := d.makeScratch(); err != nil {
 					t.Error(err)
 					return
@@ -79,7 +84,7 @@ func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it set
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Unmount(point, unix.MNT_DETACH) }()
-	d := &dirs{}
+	d := &dirs{logger: slog.New(slog.DiscardHandler)}
 	if err := d.makeScratch(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,5 +93,48 @@ func TestSweepOfScratchWithMount(t *testing.T) { //nolint:paralleltest // it set
 	}
 	if err := d.remove(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSweepOfScratchWithoutLock: desktops start and stop while a program adds files to a directory that
+// is being removed.
+func TestSweepOfScratchWithoutLock(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	old := filepath.Join(base, scratchPrefix+"old")
+	full := filepath.Join(old, "full")
+	if err := os.MkdirAll(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := createFile(t, old, "a")
+	for i := range 5000 {
+		createFile(t, full, strconv.Itoa(i))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var adding sync.WaitGroup
+	for range 2 {
+		adding.Go(func() {
+			for ctx.Err() == nil {
+				if f, err := os.CreateTemp(full, ""); err == nil {
+					f.Close()
+				}
+			}
+		})
+	}
+	swept := make(chan error, 1)
+	go func() { swept <- sweepScratch(base, time.Now().Add(time.Minute)) }()
+	for exists(first) {
+		runtime.Gosched()
+	}
+	lock, err := acquire(filepath.Join(base, lockName), unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		t.Error(err)
+	} else if err := release(lock); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	adding.Wait()
+	if err := <-swept; err != nil || exists(old) {
+		t.Errorf("the directory is there: %v, %v", exists(old), err)
 	}
 }

@@ -92,6 +92,8 @@ func TestLimits(t *testing.T) {
 		{"httpapi/internal/files/search.go", `maximum:"300000"`, "raise these limits to 1 GiB, 100,000 and 5 minutes"},
 		{"filesystem/watch.go", "o.MaxWatches = cmp.Or(o.MaxWatches, 8192)", "A recursive watch of files has at most 8192 directories"},
 		{"filesystem/watch.go", "o.Queue = cmp.Or(o.Queue, 1024)", "1024 events wait for a slow client"},
+		{"desktop/scratch.go", "removeLimit = 30 * time.Second", "It ends after 30 seconds with a desktop"},
+		{"desktop/scratch.go", "sweepLimit = 5 * time.Second", "after 5 seconds with the start of one"},
 		{"internal/removetree/removetree.go", "maxOpen = 32", "takes at most 32 open files for its levels"},
 		{"cmd/deskhand/metrics.go", "mostScrapers = 16", "The address of `--metrics-listen` has at most 16 connections."},
 		{"filesystem/archiveextract.go", "maxFolderPaths = 64 << 20", "paths of directories of more than 64 MiB together"},

@@ -9,10 +9,14 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/deskhand/deskhand/internal/removetree"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
+
+// removeLimit bounds the removal of an agent's folder, which programs of its user could prolong.
+const removeLimit = 30 * time.Second
 
 // Ask starts an agent, has it begin a session in an empty folder, records its answers like
 // [Registry.Observe], and ends it. It installs nothing. It blocks until the agent has ended.
@@ -55,7 +59,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 		return "", err
 	}
 	defer func() {
-		if err := removetree.Remove(folder); err != nil {
+		if err := removetree.Remove(folder, time.Now().Add(removeLimit)); err != nil {
 			r.log.Warn("a temporary directory stays", "error", err)
 		}
 	}()

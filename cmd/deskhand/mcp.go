@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/desktop"
@@ -107,7 +108,7 @@ func (p program) ownMCP(ctx context.Context, size desktop.Size, given []string, 
 	if cfg.StateDir, err = temporaryState(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, removetree.Remove(cfg.StateDir)) }()
+	defer func() { err = errors.Join(err, removetree.Remove(cfg.StateDir, time.Now().Add(time.Minute))) }()
 	s, err := httpapi.New(cfg)
 	if err != nil {
 		return err

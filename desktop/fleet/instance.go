@@ -20,6 +20,8 @@ import (
 const (
 	startLimit = 45 * time.Second
 	stopLimit  = 15 * time.Second
+	// removeLimit bounds the removal of files, which programs of the server's user could prolong.
+	removeLimit = time.Minute
 )
 
 // Instance is a desktop of a Fleet. It may be started and stopped many times.
@@ -380,7 +382,7 @@ func (in *Instance) discard() error {
 	// A desktop that was started with a StateDir has no files here: no other program
 	// has a desktop of this id.
 	dir := desktopDir(in.fleet.stateDir.Path(), in.id)
-	if err := errors.Join(in.recordings.discard(), removetree.Remove(dir)); err != nil {
+	if err := errors.Join(in.recordings.discard(), removetree.Remove(dir, time.Now().Add(removeLimit))); err != nil {
 		return fmt.Errorf("remove files of desktop %s: %w", in.id, err)
 	}
 	return nil

@@ -2,7 +2,7 @@
 //
 // # Usage
 //
-//	err := removetree.Remove("/tmp/deskhand-1000/desktop-1")
+//	err := removetree.Remove("/tmp/deskhand-1000/desktop-1", time.Now().Add(time.Minute))
 //
 // # Trees
 //
@@ -14,6 +14,9 @@
 // [Remove] removes no more than the owner of a directory could. The owner can move a directory
 // with files of other users into it, but cannot remove these files. So below a directory of
 // another user than this program's, the directories of further users are not emptied.
+//
+// Programs of the owner could add entries for ever. So if this program is root, Remove first gives
+// each directory of another user to root, with a mode and group that keep the owner for a later call.
 //
 // # Concurrency
 //
@@ -36,17 +39,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// maxOpen bounds how many levels of a tree are open.
-const maxOpen = 32
+const (
+	// maxOpen bounds how many levels of a tree are open.
+	maxOpen = 32
+	// takenMode is the mode of directories that root has taken from the user whose number is that of
+	// their group. Other programs make no such directories.
+	takenMode = unix.S_ISVTX | 0o700
+)
 
 // Remove removes a file, or a directory with all its content. It returns nil if the
-// path does not exist, and fs.ErrPermission at a directory that the owner of a directory
-// above could not empty.
-func Remove(path string) error {
+// path does not exist, fs.ErrPermission at a directory that the owner of a directory
+// above could not empty, and os.ErrDeadlineExceeded if entries are left at the deadline.
+func Remove(path string, deadline time.Time) error {
 	parent, name := filepath.Dir(path), filepath.Base(path)
 	dir, err := os.OpenFile(parent, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,12 +65,15 @@ func Remove(path string) error {
 		return err
 	}
 	defer dir.Close()
-	r := &remover{check: func() error { return nil }, owned: true, owner: os.Geteuid()}
-	err = r.remove(folder{file: dir}, name, 0)
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		failed.Path = filepath.Join(parent, failed.Path)
+	top := folder{dir, parent}
+	check := func() error {
+		if time.Now().Before(deadline) {
+			return nil
+		}
+		return top.fail(name, os.ErrDeadlineExceeded)
 	}
-	return err
+	r := &remover{check: check, owned: true, owner: os.Geteuid()}
+	return r.remove(top, name, 0)
 }
 
 // RemoveIn removes an entry of an open directory like [Remove], but the owners of
@@ -75,7 +87,7 @@ func RemoveIn(dir *os.File, name string, check func() error) error {
 // folder is an open directory of the tree, or the directory that the tree is in.
 type folder struct {
 	file *os.File
-	path string // relative to the directory that the tree is in
+	path string // for errors
 }
 
 func (d folder) fd() int { return int(d.file.Fd()) }
@@ -102,13 +114,23 @@ func (r *remover) below(dir folder) (*remover, error) {
 	if err := unix.Fstat(dir.fd(), &st); err != nil {
 		return nil, err
 	}
-	switch owner := int(st.Uid); {
-	case owner == r.owner:
-		return r, nil
-	case r.owner == os.Geteuid():
-		return &remover{check: r.check, owned: true, owner: owner}, nil
+	owner, self := int(st.Uid), os.Geteuid()
+	if owner == 0 && st.Mode&0o7777 == takenMode {
+		owner = int(st.Gid)
 	}
-	return nil, unix.EPERM
+	if owner != r.owner && r.owner != self {
+		return nil, unix.EPERM
+	}
+	// Without the right to take it, only the deadline bounds what the owner adds.
+	if self == 0 && st.Uid != 0 && unix.Fchown(dir.fd(), 0, owner) == nil {
+		if err := unix.Fchmod(dir.fd(), takenMode); err != nil {
+			return nil, err
+		}
+	}
+	if owner == r.owner {
+		return r, nil
+	}
+	return &remover{check: r.check, owned: true, owner: owner}, nil
 }
 
 // remove removes an entry that is depth levels below the top of the tree.

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/removetree"
+	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testspace"
 )
 
@@ -25,6 +27,8 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+func remove(path string) error { return removetree.Remove(path, time.Now().Add(time.Minute)) }
 
 // nest makes directories below dir, each in the previous one, with a file in the last.
 func nest(t *testing.T, dir string, levels int) {
@@ -75,7 +79,7 @@ func TestRemove(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	err := removetree.Remove(dir)
+	err := remove(dir)
 	if e := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); e != nil {
 		t.Fatal(e)
 	}
@@ -91,7 +95,7 @@ func TestRemove(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "x")
 	for range 2 { // the second time it is absent
-		if err := removetree.Remove(file); err != nil {
+		if err := remove(file); err != nil {
 			t.Error(err)
 		}
 	}
@@ -111,7 +115,7 @@ func TestRemoveWithMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Unmount(point, unix.MNT_DETACH) }()
-	err := removetree.Remove(tree)
+	err := remove(tree)
 	if failed, ok := errors.AsType[*fs.PathError](err); !ok || failed.Path != point || failed.Err != unix.EBUSY {
 		t.Errorf("%v, want EBUSY of %s", err, point)
 	}
@@ -148,7 +152,7 @@ func TestRemoveOfAnotherUser(t *testing.T) {
 		if err := errors.Join(os.Chmod(filepath.Dir(file), 0o700), os.Chmod(unread, 0)); err != nil {
 			t.Fatal(err)
 		}
-		if err := removetree.Remove(top); !errors.Is(err, fs.ErrPermission) {
+		if err := remove(top); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%s: %v", name, err)
 		}
 		var left string
@@ -163,11 +167,65 @@ func TestRemoveOfAnotherUser(t *testing.T) {
 		if text, err := os.ReadFile(left); err != nil || string(text) != "of ours" {
 			t.Errorf("%s: the file is gone: %v", name, err)
 		}
-		if err := errors.Join(os.Lchown(filepath.Dir(left), user, user), removetree.Remove(top)); err != nil {
+		if err := errors.Join(os.Lchown(filepath.Dir(left), user, user), remove(top)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Lstat(top); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: it is there: %v", name, err)
 		}
+	}
+}
+
+// TestRemoveWhileOwnerAdds removes a directory in which a program of its owner makes files for ever.
+func TestRemoveWhileOwnerAdds(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can take another user's directory")
+	}
+	const user = 65534
+	theirs := filepath.Join(t.TempDir(), "top", "theirs")
+	write(t, filepath.Join(theirs, "file"), "")
+	if err := os.Lchown(theirs, user, user); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	added, ended := make(chan struct{}), make(chan error)
+	as := supervise.User{Name: "other", Credential: &syscall.Credential{Uid: user, Gid: user}}
+	go func() {
+		ended <- as.Do(func() error {
+			for i := range 1 << 20 {
+				if err := unix.Mkdirat(int(dir.Fd()), fmt.Sprint(i), 0o700); err != nil {
+					return err
+				}
+				if i == 2000 {
+					close(added)
+				}
+			}
+			return nil
+		})
+	}()
+	<-added
+	if err := remove(filepath.Dir(theirs)); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != unix.EACCES {
+		t.Errorf("the owner could add entries until %v", err)
+	}
+}
+
+// TestRemoveUntilDeadline leaves what is there at the deadline.
+func TestRemoveUntilDeadline(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tree", "file"), "")
+	if err := removetree.Remove(filepath.Join(dir, "tree"), time.Now()); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tree", "file")); err != nil {
+		t.Error(err)
 	}
 }
