@@ -47,6 +47,8 @@ import (
 const (
 	// maxOpen bounds how many levels of a tree are open.
 	maxOpen = 32
+	// maxErrors bounds the errors that Remove returns.
+	maxErrors = 10
 	// takenMode is the mode of directories that root has taken from the user whose number is that of
 	// their group. Other programs make no such directories.
 	takenMode = unix.S_ISVTX | 0o700
@@ -55,6 +57,7 @@ const (
 // Remove removes a file, or a directory with all its content. It returns nil if the
 // path does not exist, fs.ErrPermission at a directory that the owner of a directory
 // above could not empty, and os.ErrDeadlineExceeded if entries are left at the deadline.
+// It removes everything else and returns the first errors, joined.
 func Remove(path string, deadline time.Time) error {
 	parent, name := filepath.Dir(path), filepath.Base(path)
 	dir, err := os.OpenFile(parent, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -72,15 +75,18 @@ func Remove(path string, deadline time.Time) error {
 		}
 		return top.fail(name, os.ErrDeadlineExceeded)
 	}
-	r := &remover{check: check, owned: true, owner: os.Geteuid()}
-	return r.remove(top, name, 0)
+	r := &remover{check: check, owned: true, owner: os.Geteuid(), left: new([]error)}
+	if err := r.remove(top, name, 0); err != errLeft {
+		return err
+	}
+	return errors.Join(*r.left...)
 }
 
 // RemoveIn removes an entry of an open directory like [Remove], but the owners of
-// directories do not matter. It calls check before each entry below and returns its
-// error. Paths of other errors begin with name.
+// directories do not matter, and it ends at the first error. It calls check before each entry
+// below and returns its error. Paths of other errors begin with name.
 func RemoveIn(dir *os.File, name string, check func() error) error {
-	r := &remover{check: check}
+	r := &remover{check: check, left: new([]error)}
 	return r.remove(folder{file: dir}, name, 0)
 }
 
@@ -100,8 +106,24 @@ func (d folder) fail(name string, err error) error {
 type remover struct {
 	check func() error
 	top   folder
-	owned bool // only directories of owner are emptied
+	moved int  // how many directories were moved to the top
+	owned bool // only directories of owner are emptied, and entries with errors are left
 	owner int
+	left  *[]error // the errors of entries that are left, at most maxErrors
+}
+
+// errLeft is the error of a directory if errors of entries were kept in left.
+var errLeft = errors.New("entries are left")
+
+// keep keeps an error of an entry. It reports whether the other entries are to be removed.
+func (r *remover) keep(err error) bool {
+	if !r.owned || errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	if err != errLeft && len(*r.left) < maxErrors {
+		*r.left = append(*r.left, err)
+	}
+	return true
 }
 
 // below returns the remover for the content of a directory. At the first directory of another
@@ -130,7 +152,7 @@ func (r *remover) below(dir folder) (*remover, error) {
 	if owner == r.owner {
 		return r, nil
 	}
-	return &remover{check: r.check, owned: true, owner: owner}, nil
+	return &remover{check: r.check, owned: true, owner: owner, left: r.left}, nil
 }
 
 // remove removes an entry that is depth levels below the top of the tree.
@@ -165,6 +187,7 @@ func (r *remover) removeDir(dir folder, name string, depth int) error {
 	if depth >= maxOpen {
 		err := unix.Renameat(dir.fd(), name, r.top.fd(), ".deskhand-"+rand.Text()+".tmp")
 		if err == nil || err == unix.ENOENT {
+			r.moved++
 			return nil
 		}
 		return dir.fail(name, err)
@@ -185,18 +208,26 @@ func (r *remover) removeDir(dir folder, name string, depth int) error {
 		r.top = sub
 	}
 	for {
+		kept, moved := len(*r.left), r.moved
 		removed, err := r.removeEntries(sub, depth)
-		if err != nil {
+		if err != nil && err != errLeft {
 			return err
 		}
-		err = unix.Unlinkat(dir.fd(), name, unix.AT_REMOVEDIR)
-		if err == nil || err == unix.ENOENT {
-			return nil
+		if err == nil {
+			switch failed := unix.Unlinkat(dir.fd(), name, unix.AT_REMOVEDIR); failed {
+			case nil, unix.ENOENT:
+				return nil
+			case unix.ENOTEMPTY:
+				err = dir.fail(name, failed)
+			default:
+				return dir.fail(name, failed)
+			}
 		}
 		// A pass may miss entries that are new, or that moved because others were removed.
-		if err != unix.ENOTEMPTY || removed == 0 {
-			return dir.fail(name, err)
+		if removed == 0 && r.moved == moved {
+			return err
 		}
+		*r.left = (*r.left)[:kept]
 	}
 }
 
@@ -218,20 +249,25 @@ func (r *remover) removeEntries(dir folder, depth int) (removed int, err error) 
 	if _, err := dir.file.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}
+	var left error
 	for {
 		names, err := dir.file.Readdirnames(1024)
 		for _, name := range names {
 			if err := r.check(); err != nil {
 				return removed, err
 			}
-			if err := r.remove(dir, name, depth+1); err != nil {
+			switch err := r.remove(dir, name, depth+1); {
+			case err == nil:
+				removed++
+			case r.keep(err):
+				left = errLeft
+			default:
 				return removed, err
 			}
-			removed++
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, unix.ENOENT): // another process removed the directory
-			return removed, nil
+			return removed, left
 		case err != nil:
 			return removed, err
 		}

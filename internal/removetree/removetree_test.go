@@ -229,3 +229,46 @@ func TestRemoveUntilDeadline(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRemoveGoesOn removes everything but the files of this user's in a directory of another user, and
+// names them.
+func TestRemoveGoesOn(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can remove another user's files")
+	}
+	const user = 65534
+	top := filepath.Join(t.TempDir(), "top")
+	theirs := filepath.Join(top, "theirs")
+	for i := range 50 {
+		write(t, filepath.Join(theirs, "some", fmt.Sprint(i), "file"), "")
+	}
+	nest(t, filepath.Join(theirs, "some"), 100)
+	if err := filepath.WalkDir(theirs, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, user, user))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{filepath.Join(theirs, "a"), filepath.Join(theirs, "some", "25", "b"), filepath.Join(theirs, "some", "c")}
+	for _, dir := range kept {
+		write(t, filepath.Join(dir, "file"), "of ours")
+	}
+	if err := os.Mkdir(filepath.Join(theirs, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := remove(top)
+		for _, dir := range kept {
+			if err == nil || strings.Count(err.Error(), dir+": operation not permitted") != 1 {
+				t.Errorf("%v does not name %s once", err, dir)
+			}
+		}
+		var files int
+		if err := filepath.WalkDir(theirs, func(_ string, e fs.DirEntry, err error) error {
+			files++
+			return err
+		}); err != nil || files != 2*len(kept)+3 {
+			t.Errorf("%d entries are left: %v", files, err)
+		}
+	}
+}
