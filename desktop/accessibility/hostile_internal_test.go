@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
 )
 
 // hostileMessage returns a message to the first call of a connection. Its body has a signature.
@@ -194,7 +195,8 @@ func TestManyLinks(t *testing.T) {
 }
 
 // TestForeignBus checks that no connection is made to the bus of another user, which a program
-// can name.
+// can name, and that the memory of this program stays closed to other processes (PR_SET_DUMPABLE),
+// whatever fs.suid_dumpable is.
 func TestForeignBus(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bus")
 	l, err := net.Listen("unix", path)
@@ -210,10 +212,23 @@ func TestForeignBus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before == 1 {
+		defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) }()
+	}
 	const otherUser = 65534
 	c, err := dialUnix(t.Context(), path, otherUser)
 	if !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v, %v", c, err)
+	}
+	if now, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); now != 0 || err != nil {
+		t.Errorf("the memory is open: %d, %v", now, err)
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // maxText is the size of the largest message with a text that a program may send, and
@@ -345,9 +347,11 @@ func dialAs(ctx context.Context, path string, uid int) (net.Conn, error) {
 
 // setEffective sets the effective user of the calling thread alone.
 func setEffective(uid int) error {
-	const unchanged = ^uintptr(0)
-	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uintptr(uid), unchanged); errno != 0 {
-		return errno
-	}
-	return nil
+	return supervise.KeepConcealed(func() error {
+		const unchanged = ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uintptr(uid), unchanged); errno != 0 {
+			return errno
+		}
+		return nil
+	})
 }

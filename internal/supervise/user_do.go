@@ -43,7 +43,7 @@ func (u User) Do(f func() error) error {
 			err = u.Do(f)
 			return
 		}
-		result := keepConcealed(u.assume)
+		result := KeepConcealed(u.assume)
 		if result == nil {
 			result = f()
 		}
@@ -59,10 +59,10 @@ func (u User) Do(f func() error) error {
 // concealing is held while threads change their rights.
 var concealing sync.Mutex
 
-// keepConcealed calls f, which changes the rights of a thread. If the memory of this program was
+// KeepConcealed calls f, which changes the rights of a thread. If the memory of this program was
 // closed to other processes (PR_SET_DUMPABLE 0), it is closed afterwards: a change of rights sets
 // the flag to fs.suid_dumpable, which may let the kernel write core dumps.
-func keepConcealed(f func() error) error {
+func KeepConcealed(f func() error) error {
 	concealing.Lock()
 	defer concealing.Unlock()
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
