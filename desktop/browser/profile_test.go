@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/deskhand/deskhand/desktop"
@@ -36,5 +37,35 @@ func TestProfileOfUser(t *testing.T) {
 	}
 	if b, err := browser.Start(t.Context(), browser.Config{Desktop: d, Profile: "linked"}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v, %v, want no permission", b, err)
+	}
+}
+
+// TestUploadOfUser: an upload does not tell what is in a directory that only root can enter.
+func TestUploadOfUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run programs as another user")
+	}
+	u, err := supervise.LookupUser("www-data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDesktop(t, desktop.Config{RunAs: u.Name})
+	closed, home := t.TempDir(), d.Status().Home
+	if err := errors.Join(
+		os.Chmod(closed, 0o700), os.Mkdir(filepath.Join(closed, "dir"), 0o700), //nolint:gosec // it is a directory
+		u.Do(func() error {
+			return errors.Join(os.WriteFile(filepath.Join(home, "file"), nil, 0o600),
+				os.Symlink(filepath.Join(closed, "dir")+strings.Repeat("/..", 20)+home+"/file", filepath.Join(home, "through")))
+		}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, browser.Config{Desktop: d, Headless: true})
+	for _, file := range []string{"file", "through"} {
+		err := b.Upload(t.Context(), browser.Upload{Element: css("#none"), Files: []string{file}})
+		if refused := errors.Is(err, browser.ErrInvalid); refused != (file == "through") {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }

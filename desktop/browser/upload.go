@@ -19,7 +19,11 @@ type Upload struct {
 // that is not below the desktop's home or one of Config.UploadDirs, or not a regular file, and
 // for more than 100 files.
 func (b *Browser) Upload(ctx context.Context, u Upload) error {
-	files, err := b.uploadable(u.Files)
+	var files []string
+	err := b.ext.AsUser(func() (err error) { // the answer must not tell what only this program's user may know
+		files, err = b.uploadable(u.Files)
+		return err
+	})
 	if err != nil {
 		return err
 	}
