@@ -1,6 +1,7 @@
 package desktop_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -223,5 +224,27 @@ func TestRunAsRefused(t *testing.T) {
 	}
 	if _, err := desktop.Attach(t.Context(), ":0", desktop.Config{RunAs: u.Name}); !errors.As(err, &invalid) || invalid.Field != "RunAs" {
 		t.Errorf("attached: %v", err)
+	}
+}
+
+// TestRunAsAutostart: a script that only root could find is not started.
+func TestRunAsAutostart(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t)
+	u := unprivilegedUser(t)
+	_, secret := rootOnly(t)
+	home := filepath.Join(os.TempDir(), "deskhand-autostart-"+rand.Text())
+	defer os.RemoveAll(home)
+	script := filepath.Join(home, ".config", "openbox", "autostart")
+	if err := u.Do(func() error {
+		return errors.Join(os.MkdirAll(filepath.Dir(script), 0o700), os.Symlink(secret, script))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, desktop.Config{RunAs: u.Name, Home: home})
+	for _, p := range d.Status().Processes {
+		if p.Name == "autostart" {
+			t.Errorf("%+v", p)
+		}
 	}
 }

@@ -213,7 +213,11 @@ func (s *session) waitWindowManager(ctx context.Context) error {
 func (p *programs) runAutostart(s *session) {
 	config := cmp.Or(lookup(s.env, "XDG_CONFIG_HOME"), filepath.Join(p.dirs.home, ".config"))
 	script := filepath.Join(config, "openbox", "autostart")
-	if _, err := os.Stat(script); err != nil || p.attached != "" {
+	find := func() error { // only what the user could find
+		_, err := os.Stat(script)
+		return err
+	}
+	if p.attached != "" || p.user.Do(find) != nil {
 		return
 	}
 	_, err := p.apps.Start(supervise.Spec{
