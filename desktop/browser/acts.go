@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -84,20 +85,20 @@ var refused = map[string]string{
 	"Page.captureScreenshot": "captureBeyondViewport",
 }
 
-// with returns parameters with one of them set to a value.
-func with(params []byte, name string, value bool) []byte {
+// with returns parameters with one of them set to a value. It returns a *Fault for more than maxMembers.
+func with(params []byte, name string, value bool) ([]byte, error) {
 	var p map[string]json.RawMessage
 	if members(params) > maxMembers {
-		params = nil // the browser refuses what is left
+		return nil, &Fault{Code: -32602, Message: fmt.Sprintf("the command has more than %d parameters", maxMembers)}
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return params // the browser refuses them
+		return params, nil // the browser refuses them
 	}
 	if p == nil { // there are none, or they are null
 		p = map[string]json.RawMessage{}
 	}
 	p[name] = encode(value)
-	return encode(p)
+	return encode(p), nil
 }
 
 // maxMembers bounds the parameters of a command that are decoded one by one.

@@ -397,7 +397,9 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 	}
 	c.report(method, m.params)
 	if name := refused[method]; name != "" && c.held() != nil {
-		m.params = with(m.params, name, false)
+		if m.params, err = with(m.params, name, false); err != nil {
+			return nil, err
+		}
 	}
 	switch method {
 	case "Browser.close":
@@ -411,7 +413,8 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 	case "Browser.setDownloadBehavior":
 		m.params = c.downloads(m.params)
 	case "Target.setAutoAttach", "Target.attachToTarget":
-		m.params = with(m.params, "flatten", true) // other sessions can send nothing here
+		m.params, err = with(m.params, "flatten", true) // other sessions can send nothing here
+		return nil, err
 	case "Target.createBrowserContext":
 		return c.madeContext, nil
 	case "Target.disposeBrowserContext":
