@@ -3,6 +3,7 @@ package x11_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/deskhand/deskhand/internal/testx11"
 	"github.com/deskhand/deskhand/internal/x11"
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // TestDestroyedByAnother: any client can destroy the resources of another. The connection ends
@@ -111,5 +113,41 @@ func TestOwnWindowNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestStackWithoutOwnWindows: hidden windows of the connection that are destroyed meanwhile do not end
+// the connection.
+func TestStackWithoutOwnWindows(t *testing.T) {
+	t.Parallel()
+	c := testx11.Start(t, 320, 200).Dial(t)
+	w, err := c.NewWindows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, root := c.Raw()
+	over := make(chan struct{})
+	var hidden sync.WaitGroup
+	hidden.Go(func() {
+		for {
+			win, err := request.HiddenWindow(x, root, 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			xproto.DestroyWindow(x, win)
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	})
+	defer hidden.Wait()
+	defer close(over)
+	for range 2000 {
+		if _, err := w.Stack(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

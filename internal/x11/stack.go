@@ -2,6 +2,7 @@ package x11
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -25,7 +26,9 @@ func (w *Windows) Stack() ([]StackedWindow, error) {
 	if err != nil {
 		return nil, request.Wrap("query window tree", err)
 	}
-	ids := tree.Children[max(0, len(tree.Children)-maxStacked):]
+	// Those of this connection show nothing, and may be destroyed meanwhile.
+	ids := slices.DeleteFunc(tree.Children, func(id xproto.Window) bool { return w.c.wire.owns(uint32(id)) })
+	ids = ids[max(0, len(ids)-maxStacked):]
 	attributes := make([]xproto.GetWindowAttributesCookie, len(ids))
 	geometries := make([]xproto.GetGeometryCookie, len(ids))
 	w.c.wire.cork()
