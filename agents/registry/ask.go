@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -54,15 +55,20 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err := r.user.CanStart(c.Path, c.Args); err != nil {
 		return "", err
 	}
-	folder, err := os.MkdirTemp("", "deskhand-ask-")
+	above, err := os.MkdirTemp("", "deskhand-ask-")
 	if err != nil {
 		return "", err
 	}
 	defer func() {
-		if err := removetree.Remove(folder, time.Now().Add(removeLimit)); err != nil {
+		if err := removetree.Remove(above, time.Now().Add(removeLimit)); err != nil {
 			r.log.Warn("a temporary directory stays", "error", err)
 		}
 	}()
+	// The agent's user could put another directory in the place of a folder in /tmp.
+	folder := filepath.Join(above, "folder")
+	if err := errors.Join(os.Chmod(above, 0o711), os.Mkdir(folder, 0o700)); err != nil { //nolint:gosec // the user enters it
+		return "", err
+	}
 	stdin, send, err := os.Pipe()
 	if err != nil {
 		return "", err

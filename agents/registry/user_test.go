@@ -76,8 +76,36 @@ func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it se
 	if err := r.Ask(t.Context(), "asked"); err == nil || err.(*AskError).Stderr != "moved\n" { //nolint:errorlint // it is not wrapped
 		t.Errorf("asked: %#v", err)
 	}
-	if found, err := filepath.Glob(filepath.Join(dir, "deskhand-ask-*", "moved", "private", "file")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join(dir, "deskhand-ask-*", "folder", "moved", "private", "file")); err != nil || len(found) != 1 {
 		t.Errorf("files of root's: %q, %v", found, err)
+	}
+}
+
+// TestAskKeepsItsFolder asks an agent that puts a directory of a third user in the place of its
+// working directory.
+func TestAskKeepsItsFolder(t *testing.T) { //nolint:paralleltest // it sets a variable
+	if os.Geteuid() != 0 {
+		t.Skip("only root may")
+	}
+	dir, err := os.MkdirTemp("", "asked") //nolint:usetesting // other users cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("TMPDIR", dir)
+	theirs, team := filepath.Join(dir, "theirs"), filepath.Join(dir, "theirs", "team")
+	write(t, filepath.Join(team, "private", "file"), "of another", 0o600)
+	if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chmod(team, 0o777), os.Chmod(filepath.Join(team, "private"), 0o700), //nolint:gosec // as /tmp
+		os.Chown(theirs, 33, 33), os.Chown(team, 65534, 65534), os.Chown(filepath.Join(team, "private"), 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	agent := script(t, filepath.Join(dir, "agent"), "p=$PWD; cd /; mv $p "+theirs+"/away && mv "+team+" $p; exit 7")
+	r := newRegistry(t, Config{RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH")}, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
+	if err := r.Ask(t.Context(), "asked"); err == nil {
+		t.Error("no error")
+	}
+	if kept, err := os.ReadFile(filepath.Join(team, "private", "file")); err != nil || string(kept) != "of another" {
+		t.Errorf("the file of another user: %q, %v", kept, err)
 	}
 }
 

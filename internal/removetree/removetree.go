@@ -144,9 +144,12 @@ func (r *remover) below(dir folder) (*remover, error) {
 		return nil, unix.EPERM
 	}
 	// Without the right to take it, only the deadline bounds what the owner adds.
-	if self == 0 && st.Uid != 0 && unix.Fchown(dir.fd(), 0, owner) == nil {
-		if err := unix.Fchmod(dir.fd(), takenMode); err != nil {
-			return nil, err
+	if self == 0 && st.Uid != 0 {
+		mark := func() error { return unix.Fchmod(dir.fd(), takenMode) } // before, too: this program may be killed
+		if mark() == nil && unix.Fchown(dir.fd(), 0, owner) == nil {
+			if err := mark(); err != nil { // the owner may have changed it
+				return nil, err
+			}
 		}
 	}
 	if owner == r.owner {
