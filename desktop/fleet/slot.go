@@ -61,7 +61,9 @@ func (s *slot) takeOver() (release func()) {
 	s.mu.Unlock()
 	s.held <- struct{}{}
 	s.mu.Lock()
-	s.callers, s.evict = context.WithCancel(context.Background())
+	if s.callers.Err() != nil { // else another takeOver has renewed it, and there may be new callers
+		s.callers, s.evict = context.WithCancel(context.Background())
+	}
 	s.mu.Unlock()
 	return func() { <-s.held }
 }
