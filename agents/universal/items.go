@@ -240,8 +240,11 @@ func (s *State) chunk(kind string, raw json.RawMessage) {
 	s.Text.joinText()
 	s.Text.Content = append(s.Text.Content, b)
 	s.emit(ItemDelta, deltaData{s.Text.ID, nil, ""}, false)
-	s.boundText(len(u.Content))
+	s.boundText(partSize + len(u.Content))
 }
+
+// partSize is at least the memory that a part takes without its texts.
+const partSize = 256
 
 // joinPending joins the pending chunks.
 func (o *openItem) joinPending() {
@@ -260,6 +263,7 @@ func (o *openItem) joinText() {
 		p.Type, p.Visibility = "reasoning", new("public")
 	}
 	o.Content, o.Pending = append(o.Content, p), nil
+	o.Bytes += partSize
 }
 
 // closeText ends the open message or thought.

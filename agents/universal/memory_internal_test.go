@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -110,6 +111,30 @@ func TestManyOptions(t *testing.T) {
 		}
 		if snapshot, err := s.Snapshot(); err != nil || len(s.Asked) != questions || len(snapshot) > 100<<10 {
 			t.Errorf("%d questions, a snapshot of %d bytes, %v", len(s.Asked), len(snapshot), err)
+		}
+	}
+}
+
+// TestManyParts: small parts of a message count with the memory that they take.
+func TestManyParts(t *testing.T) {
+	t.Parallel()
+	for name, contents := range map[string][]string{
+		"json":     {`1`},
+		"and text": {`1`, `{"type":"text","text":"t"}`},
+	} {
+		s := NewState("s1")
+		most := 0
+		for i := range 3 * maxText / 256 {
+			s.Apply(eventlog.Event{
+				Seq: int64(i + 1), Process: "life", Dir: eventlog.Agent, Kind: "session/update",
+				Payload: fmt.Appendf(nil, `{"params":{"update":{"sessionUpdate":"agent_message_chunk","content":%s}}}`, contents[i%len(contents)]),
+			})
+			if s.Text != nil {
+				most = max(most, len(s.Text.Content))
+			}
+		}
+		if size := most * int(unsafe.Sizeof(Part{})); most == 0 || size > maxText {
+			t.Errorf("%s: a message of %d parts, which take more than %d bytes", name, most, size)
 		}
 	}
 }

@@ -39,7 +39,7 @@ type openItem struct {
 	Item
 	Update  string   `json:"update"`            // the kind of update that continues it
 	Pending []string `json:"pending,omitempty"` // chunks of text that are not yet in the content
-	Bytes   int      `json:"bytes,omitempty"`   // of text and other content
+	Bytes   int      `json:"bytes,omitempty"`   // of the content, with partSize for each part
 }
 
 type openTool struct {
@@ -73,7 +73,7 @@ type openQuestion struct {
 // Limits of the state. Data beyond them is only in the log.
 const (
 	maxEntry     = 8 << 20  // bytes of an entry of the agent that makes more than one event
-	maxText      = 1 << 20  // bytes of a message, after which a new one continues
+	maxText      = 1 << 20  // bytes of a message and its parts, after which a new one continues
 	maxOpen      = 16 << 20 // bytes of the tool calls that run
 	maxTools     = 1000     // tool calls that run
 	maxAsked     = 1000     // questions without an answer
@@ -91,7 +91,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is the version of Apply and of State. It changes when Apply makes other events or
 // another state from the same log.
-const Version = 8
+const Version = 9
 
 // saved is a state with the version that made it.
 type saved struct {
