@@ -15,7 +15,7 @@ const (
 	// historyBudget bounds the bytes of history for an agent that has forgotten a session.
 	historyBudget = 12_000
 	historyPage   = 500
-	historyPages  = 20 // the most pages to read
+	historyPages  = 40 // the most pages to read
 )
 
 const (
@@ -32,13 +32,18 @@ func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, 
 		return "", err
 	}
 	var turns []transcriptPart // the newest first
-	size := 0
+	size, page := 0, int64(historyPage)
 	for range historyPages {
-		from := max(0, to-historyPage)
-		events, err := log.Read(ctx, stream, from, historyPage)
+		from := max(0, to-page)
+		events, err := log.Read(ctx, stream, from, int(page))
 		if err != nil {
 			return "", err
 		}
+		if n := len(events); n > 0 && events[n-1].Seq < to { // large events end the page early
+			page = max(1, page/4)
+			continue
+		}
+		page = min(2*page, historyPage)
 		for _, e := range slices.Backward(events) {
 			if e.Seq > to {
 				continue
