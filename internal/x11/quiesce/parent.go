@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,7 +28,7 @@ func parentOf(pid int) parent {
 	if len(p.children) == 0 {
 		return p
 	}
-	own := terminalOf(pid)
+	own, grandchildren := terminalOf(pid), maxFamily
 	for _, child := range p.children {
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status")
 		if err != nil {
@@ -38,21 +39,26 @@ func parentOf(pid int) parent {
 		p.ends = p.ends || state == 'Z' || endsBySignal(status)
 		if terminal := terminalOf(child); terminal != 0 && terminal != own {
 			p.terminal = true
-			p.runs = p.runs || starts(child)
+			p.runs = p.runs || starts(child, &grandchildren)
 		}
 	}
 	return p
 }
 
-// starts reports whether a process starts a program: a child of it runs, and has not executed the
-// program. Until then the child may ignore Ctrl+C, and may not be what the terminal sends it to.
-func starts(pid int) bool {
+// startLimit is the age at which a child that runs is a task of its parent, such as a loop in a
+// shell's background, rather than a program that starts.
+const startLimit = time.Second
+
+// starts reports whether a process starts a program: a young child of it runs, and has not executed
+// the program. Until then the child may ignore Ctrl+C, and may not be what the terminal sends it to.
+// It looks at as many children as are left, and takes them from left.
+func starts(pid int, left *int) bool {
 	for _, child := range childrenOf(pid) {
-		status, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status")
-		if err != nil {
-			continue
+		if *left == 0 {
+			return false
 		}
-		if _, state := parseStatus(status); (state == 'R' || state == 'D') && programOf(child) == programOf(pid) {
+		*left--
+		if state, age := activityOf(child); (state == "R" || state == "D") && age < startLimit && programOf(child) == programOf(pid) {
 			return true
 		}
 	}
@@ -85,13 +91,30 @@ func mask(hex []byte) uint64 {
 	return set
 }
 
-// terminalOf returns the controlling terminal of a process (proc(5)), or 0.
+// terminalOf returns the controlling terminal of a process, or 0.
 func terminalOf(pid int) int {
-	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name before that may contain anything
+	fields := statOf(pid)
 	if len(fields) < 5 {
 		return 0
 	}
 	terminal, _ := strconv.Atoi(string(fields[4]))
 	return terminal
+}
+
+// activityOf returns the state of a process and the time since its start, or "" if it has ended.
+func activityOf(pid int) (state string, age time.Duration) {
+	fields := statOf(pid)
+	var now unix.Timespec
+	if len(fields) < 20 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return "", 0
+	}
+	start, _ := strconv.ParseInt(string(fields[19]), 10, 64) // in hundredths of a second
+	return string(fields[0]), time.Duration(now.Nano()) - time.Duration(start)*10*time.Millisecond
+}
+
+// statOf returns the fields of /proc/PID/stat after the process's name, which may contain anything
+// (proc(5)).
+func statOf(pid int) [][]byte {
+	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }

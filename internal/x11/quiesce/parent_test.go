@@ -1,0 +1,49 @@
+package quiesce
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// TestStarts: a shell starts a program while a new fork of it runs, and not while a fork has run for
+// long.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	shell := func(script string) (pid int) {
+		cmd := exec.Command("sh", "-c", script)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
+		return cmd.Process.Pid
+	}
+
+	left := maxFamily
+	forks := shell(`while :; do (i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done); done`)
+	until(t, "new fork", func() bool { left = maxFamily; return starts(forks, &left) })
+	if left != maxFamily-1 {
+		t.Errorf("a child takes %d of the children to look at, want 1", maxFamily-left)
+	}
+	left = 0
+	for range 100 {
+		if starts(forks, &left) || left != 0 {
+			t.Fatalf("looked at a child though none was left: %d", left)
+		}
+	}
+
+	loop := shell(`while :; do :; done & wait; :`)
+	until(t, "old fork", func() bool {
+		children := childrenOf(loop)
+		if len(children) == 0 {
+			return false
+		}
+		state, age := activityOf(children[0])
+		return state == "R" && age >= startLimit
+	})
+	left = maxFamily
+	if starts(loop, &left) {
+		t.Error("an old fork counts as a program that starts")
+	}
+}
