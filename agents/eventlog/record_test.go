@@ -36,7 +36,7 @@ func aProcess(id string) eventlog.Process {
 func aRequest(process, rpc string) eventlog.Request {
 	return eventlog.Request{
 		RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: rpc}, Session: "s", PublicID: "p" + process + rpc,
-		Method: "session/request_permission", Params: []byte(`{"x":[]}`), State: eventlog.Answered, Answer: []byte("{}"),
+		Method: "session/request_permission", State: eventlog.Answered, Answer: []byte("{}"),
 		AskedAt: when, AnsweredAt: when.Add(time.Second),
 	}
 }
@@ -118,6 +118,7 @@ func TestRecords(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
+// TestOneAnswer: a request gets one of the answers. The log drops its params.
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
@@ -127,8 +128,11 @@ func TestOneAnswer(t *testing.T) {
 			l := open(t, cfg)
 			key := eventlog.RequestKey{Process: "l", RPC: "7"}
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-				return tx.PutRequest(eventlog.Request{RequestKey: key, Session: "s", PublicID: "perm1"})
+				return tx.PutRequest(eventlog.Request{RequestKey: key, Session: "s", PublicID: "perm1", Params: []byte(`{"x":[]}`)})
 			}))
+			if r, err := l.Request(t.Context(), key); err != nil || string(r.Params) != `{"x":[]}` {
+				t.Errorf("an open request %+v, %v", r, err)
+			}
 			var wg sync.WaitGroup
 			var won atomic.Int32
 			for i := range 20 {
@@ -152,7 +156,7 @@ func TestOneAnswer(t *testing.T) {
 				t.Errorf("%d answers won", won.Load())
 			}
 			all, err := l.Requests(t.Context(), eventlog.RequestFilter{PublicID: "perm1"})
-			if err != nil || len(all) != 1 || all[0].State != eventlog.Answered || all[0].AnsweredAt.IsZero() {
+			if err != nil || len(all) != 1 || all[0].State != eventlog.Answered || all[0].AnsweredAt.IsZero() || all[0].Params != nil {
 				t.Errorf("%+v, %v", all, err)
 			}
 			if all, err := l.Requests(t.Context(), eventlog.RequestFilter{Session: "s", Pending: true}); err != nil || len(all) != 0 {

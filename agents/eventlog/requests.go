@@ -31,7 +31,7 @@ type Request struct {
 	Session    string
 	PublicID   string // the id in APIs; unique unless empty
 	Method     string
-	Params     []byte
+	Params     []byte // of a pending request; the log drops them with the answer
 	State      RequestState
 	Answer     []byte
 	AskedAt    time.Time
@@ -49,6 +49,9 @@ func (r *Request) check(now time.Time) error {
 	case Pending, Answered, Cancelled:
 	default:
 		return &InvalidError{"request.state", fmt.Sprintf("must be pending, answered or cancelled, not %.100q", r.State)}
+	}
+	if r.State != Pending { // retention keeps the requests of a process that runs
+		r.Params = nil
 	}
 	r.AskedAt, r.AnsweredAt = asStored(r.AskedAt, now), asStored(r.AnsweredAt, time.Time{})
 	return checkTexts("request", maxName, "process", r.Process, "rpc", r.RPC, "session", r.Session, "publicId", r.PublicID, "method", r.Method)
