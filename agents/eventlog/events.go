@@ -28,6 +28,9 @@ const (
 	selectPage = "select " + eventColumns + " from event e where e.stream = (select id from stream where name = $1) " +
 		"and e.seq > $2 order by e.seq limit $3"
 
+	selectBounded = "select " + eventColumns + " from event e where e.stream = (select id from stream where name = $1) " +
+		"and e.seq = $2 and e.size <= $3"
+
 	selectExists = "select seq from event where stream = (select id from stream where name = $1) and seq = $2"
 )
 
@@ -114,11 +117,11 @@ func (l *Log) page(ctx context.Context, stream string, after int64, limit int) (
 	for i := range rows {
 		e, err := l.unpack(ctx, q, &rows[i])
 		if errors.Is(err, errNoBlob) {
-			found, failed := queryRow(ctx, q, statement{selectExists, []any{stream, e.Seq}}, new(int64))
-			if failed == nil && !found { // retention has dropped it, and all events before it
+			dropped, err := l.explainMissing(ctx, q, &e, err)
+			if dropped { // and all events before it
 				return l.page(ctx, stream, e.Seq, limit)
 			}
-			err = cmp.Or(failed, l.db.corrupt(err))
+			return nil, err
 		}
 		if err != nil {
 			return nil, err
@@ -126,6 +129,51 @@ func (l *Log) page(ctx context.Context, stream string, after int64, limit int) (
 		events = append(events, e)
 	}
 	return events, nil
+}
+
+// explainMissing returns the error for an event without its blobs, or whether retention has
+// dropped the event.
+func (l *Log) explainMissing(ctx context.Context, q querier, e *Event, missing error) (dropped bool, err error) {
+	found, err := queryRow(ctx, q, statement{selectExists, []any{e.Stream, e.Seq}}, new(int64))
+	if err == nil && !found {
+		return true, nil
+	}
+	return false, cmp.Or(err, l.db.corrupt(missing))
+}
+
+// Payload returns the payload of an event. It returns nil if the payload has more than most
+// bytes, which it does not load, and if the log does not have the event. It does not wait for
+// Postgres: it returns [ErrUnavailable] if Postgres cannot be reached.
+func (l *Log) Payload(ctx context.Context, stream string, seq int64, most int) ([]byte, error) {
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	events, ok, err := l.recent(ctx, stream, seq-1, 1)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if len(events) == 1 && events[0].Seq == seq && len(events[0].Payload) <= most {
+			return events[0].Payload, nil
+		}
+		return nil, nil
+	}
+	q := l.db.reader()
+	var r row
+	found := false
+	err = q.query(ctx, statement{selectBounded, []any{stream, seq, int64(most)}}, func(scan func(...any) error) (_ bool, err error) {
+		r, err = scanRow(stream, scan)
+		found = true
+		return false, err
+	})
+	if err != nil || !found {
+		return nil, err
+	}
+	e, err := l.unpack(ctx, q, &r)
+	if errors.Is(err, errNoBlob) {
+		_, err = l.explainMissing(ctx, q, &e, err)
+	}
+	return e.Payload, err
 }
 
 // Read returns the events of a stream after a sequence, the oldest first: at most limit
@@ -139,17 +187,24 @@ func (l *Log) Read(ctx context.Context, stream string, after int64, limit int) (
 	if limit <= 0 || limit > pageEvents {
 		limit = pageEvents
 	}
-	if !l.db.shared() {
-		s := l.streams.acquire(stream)
-		defer l.streams.release(s)
-		if err := l.load(ctx, s); err != nil {
-			return nil, err
-		}
-		if events, behind, _ := s.after(after, limit); !behind {
-			return events, nil
-		}
+	if events, ok, err := l.recent(ctx, stream, after, limit); ok || err != nil {
+		return events, err
 	}
 	return l.page(ctx, stream, after, limit)
+}
+
+// recent returns the events of a stream after a sequence if they are in memory.
+func (l *Log) recent(ctx context.Context, stream string, after int64, limit int) (events []Event, ok bool, err error) {
+	if l.db.shared() {
+		return nil, false, nil
+	}
+	s := l.streams.acquire(stream)
+	defer l.streams.release(s)
+	if err := l.load(ctx, s); err != nil {
+		return nil, false, err
+	}
+	events, behind, _ := s.after(after, limit)
+	return events, !behind, nil
 }
 
 // Last returns the sequence of a stream's newest event, or 0 if it has none.

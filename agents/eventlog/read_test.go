@@ -59,3 +59,21 @@ func TestCloseWhileRead(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// TestPayload returns a payload from memory and from the database, unless it is too large.
+func TestPayload(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []eventlog.Config{{}, {DSN: file(t), Memory: 1}} {
+		l := open(t, cfg)
+		put(t, l, "s", "one", "three")
+		for _, c := range []struct {
+			seq  int64
+			most int
+			want string
+		}{{1, 3, "one"}, {2, 5, "three"}, {2, 4, ""}, {3, 9, ""}} {
+			if got, err := l.Payload(t.Context(), "s", c.seq, c.most); err != nil || string(got) != c.want {
+				t.Errorf("event %d with at most %d bytes: %q, %v", c.seq, c.most, got, err)
+			}
+		}
+	}
+}

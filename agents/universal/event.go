@@ -1,6 +1,7 @@
 package universal
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 
@@ -42,14 +43,18 @@ type Event struct {
 	Entry int64 `json:"-"`
 }
 
-// JSON returns the event as clients get it. raw is the payload of its entry. Nil leaves it
-// out, and so does a synthetic event.
+// JSON returns the event as clients get it, without escapes for HTML. raw is the payload of its
+// entry. Nil leaves it out, and so does a synthetic event.
 func (e Event) JSON(raw []byte) ([]byte, error) {
 	e.Raw = json.RawMessage("null")
 	if raw != nil && !e.Synthetic {
 		e.Raw = raw
 	}
-	return json.Marshal(e)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
 // Item is a piece of a conversation.

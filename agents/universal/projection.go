@@ -161,17 +161,17 @@ func (p *Projection) Events(ctx context.Context, after int64, limit int) (events
 	return events, behind != nil || last > events[n-1].Sequence, err
 }
 
-// JSON returns an event as clients get it, with the agent's own message if raw is
-// set.
+// maxRaw bounds the raw form of an event.
+const maxRaw = 1 << 20
+
+// JSON returns an event as clients get it. If raw is set, it has the agent's own message of at
+// most 1 MiB.
 func (p *Projection) JSON(ctx context.Context, e Event, raw bool) (json.RawMessage, error) {
 	var payload []byte
 	if raw && !e.Synthetic {
-		entries, err := p.log.Read(ctx, agents.SessionStream(e.Session), e.Entry-1, 1)
-		if err != nil {
+		var err error
+		if payload, err = p.log.Payload(ctx, agents.SessionStream(e.Session), e.Entry, maxRaw); err != nil {
 			return nil, err
-		}
-		if len(entries) == 1 && entries[0].Seq == e.Entry {
-			payload = entries[0].Payload
 		}
 	}
 	return e.JSON(payload)

@@ -14,6 +14,7 @@ import (
 const (
 	eventPage = 1000
 	mostPage  = 10_000
+	pageBytes = 4 << 20 // the last event may exceed it
 )
 
 // EventsQuery chooses events of a session.
@@ -50,10 +51,17 @@ func (a *area) events(ctx context.Context, in *sessionEventsInput) (*sessionEven
 		return nil, err
 	}
 	out := &sessionEventsOutput{}
-	out.Body.Events, out.Body.HasMore = make([]json.RawMessage, len(events)), more
+	out.Body.Events, out.Body.HasMore = make([]json.RawMessage, 0, len(events)), more
+	bytes := 0
 	for i, e := range events {
-		if out.Body.Events[i], err = projection.JSON(ctx, e, in.Raw); err != nil {
+		text, err := projection.JSON(ctx, e, in.Raw)
+		if err != nil {
 			return nil, err
+		}
+		out.Body.Events = append(out.Body.Events, text)
+		if bytes += len(text); bytes >= pageBytes {
+			out.Body.HasMore = more || i+1 < len(events)
+			break
 		}
 	}
 	return out, nil

@@ -222,7 +222,12 @@ export class Conversation {
     const { transcript } = this;
     try {
       const offset = Math.max(0, transcript.first - 1 - page);
-      const { events } = await api.events(this.#id, offset, transcript.first - 1 - offset);
+      const events = [];
+      for (let [at, end] = [offset, transcript.first - 1]; at < end; at = events.at(-1).sequence) { // large events come in several pages
+        const more = (await api.events(this.#id, at, end - at)).events;
+        if (!more.length) break;
+        events.push(...more);
+      }
       if (this.#ended) return false;
       this.#flush();
       const { rows, moved } = transcript.prepend(events);

@@ -30,24 +30,24 @@ export async function sessionMoments(from, to) {
   return inOrder(lists.flat());
 }
 
-const eventsOf = async (id, offset, limit) => (await server("GET", `sessions/${encodeURIComponent(id)}/events?offset=${offset}&limit=${limit}`)).events;
+const eventsOf = (id, offset, limit) => server("GET", `sessions/${encodeURIComponent(id)}/events?offset=${offset}&limit=${limit}`);
 
 /** sessionEvent returns the event of a session with a sequence number, or null. */
-export const sessionEvent = async (id, seq) => (await eventsOf(id, Math.max(0, seq - 1), 1))[0] ?? null;
+export const sessionEvent = async (id, seq) => (await eventsOf(id, Math.max(0, seq - 1), 1)).events[0] ?? null;
 
 async function between({ sessionId: id, agent, eventCount }, from, to) {
   let [low, high] = [0, eventCount]; // the number of events before from
   while (high - low > page) {
     const middle = (low + high) >> 1;
-    const [event] = await eventsOf(id, middle, 1);
+    const { events: [event] } = await eventsOf(id, middle, 1);
     if (event && Date.parse(event.time) < from) low = middle;
     else high = middle;
   }
   const moments = [];
   for (let n = 0; n < mostPages; n++) {
-    const events = await eventsOf(id, low, page);
+    const { events, hasMore } = await eventsOf(id, low, page);
     moments.push(...events.map((event) => momentOfSession(event, agent)).filter(Boolean));
-    if (events.length < page || Date.parse(events.at(-1).time) > to) break;
+    if (!hasMore || Date.parse(events.at(-1).time) > to) break;
     low = events.at(-1).sequence;
   }
   return moments.filter(({ at }) => at >= from && at <= to);
