@@ -168,6 +168,17 @@ export const server = async (method, path, body) => {
   return response.status === 204 ? null : response.json();
 };
 
+/** allSessions returns all sessions of the server. */
+export async function allSessions() {
+  const all = [];
+  for (let path = "sessions"; path;) {
+    const { sessions, next } = await server("GET", path);
+    all.push(...sessions);
+    path = next && `sessions?cursor=${encodeURIComponent(next)}`;
+  }
+  return all;
+}
+
 /** streamURL is serverURL for EventSource, with the token: it sends no headers. */
 export function streamURL(path) {
   const url = serverURL(path);

@@ -2,8 +2,8 @@ package sessions
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 
@@ -53,6 +53,9 @@ func (a *area) create(ctx context.Context, in *sessionCreateInput) (*rest.BodyOu
 
 // begin makes a session. An agent that does not work is a body, not an error.
 func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateInput) (*sessionCreatedBody, error) {
+	if err := in.Body.check(); err != nil {
+		return nil, err
+	}
 	o, err := in.Body.options(host)
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateIn
 	if err != nil {
 		return a.explain(err, in)
 	}
-	payload, err := json.Marshal(in.Body)
+	payload, err := rest.MarshalJSON(in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +76,37 @@ func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateIn
 		_, err := tx.Append(eventlog.Event{Stream: streamOf(in.ID), Session: in.ID, Dir: eventlog.Client, Kind: "create", Payload: payload})
 		return err
 	})
+}
+
+// Bounds of the members of a request, which lists and streams of sessions repeat.
+const (
+	maxConfig = 64 << 10 // of mcp and skills
+	maxMember = 4 << 10  // of the others
+)
+
+// check returns a problem for a member that is too large.
+func (c *sessionCreate) check() error {
+	mcp := 0
+	for name, entry := range c.MCP {
+		mcp += len(name) + len(entry)
+	}
+	for _, m := range []struct {
+		name        string
+		bytes, most int
+	}{
+		{"mcp", mcp, maxConfig},
+		{"skills", len(c.Skills), maxConfig},
+		{"agentMode", len(rest.Value(c.AgentMode)), maxMember},
+		{"agentVersion", len(rest.Value(c.AgentVersion)), maxMember},
+		{"directory", len(rest.Value(c.Directory)), maxMember},
+		{"model", len(rest.Value(c.Model)), maxMember},
+		{"variant", len(rest.Value(c.Variant)), maxMember},
+	} {
+		if m.bytes > m.most {
+			return rest.InvalidField(m.name, fmt.Sprintf("%s has %d bytes, and at most %d are allowed", m.name, m.bytes, m.most))
+		}
+	}
+	return nil
 }
 
 // explain returns the body for an error of an agent that does not work, or the problem for

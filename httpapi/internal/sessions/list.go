@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -165,26 +166,41 @@ type lister struct {
 	*area
 	host    *agents.Host
 	filter  eventlog.SessionFilter
-	limit   int             // of a page; zero: one page has all
+	limit   int             // of a page; zero: listBytes bounds it alone
 	refresh context.Context //nolint:containedctx // bounds how long the list makes events
 }
 
-// waiting lists the selected sessions that wait for an answer, the longest first.
+// Bounds of a list.
+const (
+	listStep  = 16      // sessions that are read at a time
+	listBytes = 8 << 20 // of the sessions in a page; the last step may exceed it
+)
+
+// waiting lists the selected sessions that wait for an answer, the longest first. Agents that
+// run bound their number.
 func (l lister) waiting(ctx context.Context) ([]SessionInfo, error) {
 	if len(l.filter.States) > 0 && !slices.Contains(l.filter.States, eventlog.Waiting) {
 		return []SessionInfo{}, nil
 	}
 	l.filter.States, l.limit = []eventlog.State{eventlog.Waiting}, 0
-	all, _, err := l.page(ctx, "")
+	all := []SessionInfo{}
+	for cursor, more := "", true; more; more = cursor != "" {
+		page, next, err := l.page(ctx, cursor)
+		if err != nil {
+			return nil, err
+		}
+		all, cursor = append(all, page...), next
+	}
 	slices.SortStableFunc(all, func(a, b SessionInfo) int { return cmp.Compare(a.WaitingSince, b.WaitingSince) })
-	return all, err
+	return all, nil
 }
 
 // page lists a page of sessions. next is the cursor of the next page, or empty.
 func (l lister) page(ctx context.Context, cursor string) (all []SessionInfo, next string, err error) {
 	all = []SessionInfo{}
-	for {
-		page, next, err := l.host.Sessions(ctx, l.filter, cursor, cmp.Or(l.limit, eventPage))
+	most := cmp.Or(l.limit, math.MaxInt)
+	for bytes := 0; len(all) < most && bytes < listBytes; {
+		page, next, err := l.host.Sessions(ctx, l.filter, cursor, min(most-len(all), listStep))
 		if bad, ok := errors.AsType[*eventlog.InvalidError](err); ok {
 			return nil, "", rest.InvalidField(bad.Field, bad.Error())
 		}
@@ -196,12 +212,18 @@ func (l lister) page(ctx context.Context, cursor string) (all []SessionInfo, nex
 			if err != nil {
 				return nil, "", agenthost.Names{Session: s.ID}.Explain(err)
 			}
-			all = append(all, info.shownTo(rest.GrantOf(ctx)))
+			info = info.shownTo(rest.GrantOf(ctx))
+			text, err := rest.MarshalJSON(info)
+			if err != nil {
+				return nil, "", err
+			}
+			all, bytes = append(all, info), bytes+len(text)
 		}
-		if cursor = next; next == "" || l.limit > 0 {
-			return all, next, nil
+		if cursor = next; next == "" {
+			break
 		}
 	}
+	return all, cursor, nil
 }
 
 // get describes one session.
@@ -267,7 +289,7 @@ func (a *area) describe(ctx, refresh context.Context, log *eventlog.Log, session
 				info.AgentMode = *c.AgentMode
 			}
 			if c.MCP != nil {
-				info.MCP, _ = json.Marshal(c.MCP) // it was JSON
+				info.MCP, _ = rest.MarshalJSON(c.MCP) // it was JSON
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -38,10 +39,10 @@ type sessionsSource struct {
 	permissions bool // the topic permissions
 
 	send    func(events.Message) bool
-	sent    map[string]string          // sessions as the client has them, by id
-	open    map[string]map[string]bool // ids of open requests, by session
-	newest  time.Time                  // the newest change that was sent
-	created time.Time                  // sessions that were made later are new to the client
+	sent    map[string][sha256.Size]byte // hashes of sessions as the client has them, by id
+	open    map[string]map[string]bool   // ids of open requests, by session
+	newest  time.Time                    // the newest change that was sent
+	created time.Time                    // sessions that were made later are new to the client
 }
 
 const sessionsKey = "sessions"
@@ -56,7 +57,7 @@ type sessionEvent struct {
 // changed since the client's position.
 func (s *sessionsSource) run(ctx context.Context, send func(events.Message) bool) error {
 	defer s.watch.Close()
-	s.send, s.sent, s.open = send, map[string]string{}, map[string]map[string]bool{}
+	s.send, s.sent, s.open = send, map[string][sha256.Size]byte{}, map[string]map[string]bool{}
 	s.newest, s.created = s.begin, s.begin
 	if s.permissions {
 		if s.resumes && !send(events.Reset("permissions", nil)) {
@@ -161,10 +162,11 @@ func (s *sessionsSource) sendState(ctx context.Context, session agents.Session) 
 	compared.UpdatedAt, compared.EventCount = 0, 0
 	text, err := json.Marshal(compared)
 	before, known := s.sent[session.ID]
-	if err != nil || known && before == string(text) {
+	now := sha256.Sum256(text)
+	if err != nil || known && before == now {
 		return err == nil, err
 	}
-	s.sent[session.ID] = string(text)
+	s.sent[session.ID] = now
 	if session.UpdatedAt.After(s.newest) {
 		s.newest = session.UpdatedAt
 	}

@@ -1,6 +1,6 @@
 // The server's sessions: the list, and the calls that change them.
 
-import { request, server, serverURL, streamURL } from "../api.js";
+import { allSessions, request, server, serverURL, streamURL } from "../api.js";
 
 /** Sessions follows the server's list of sessions. It emits change. */
 export class Sessions extends EventTarget {
@@ -33,7 +33,7 @@ export class Sessions extends EventTarget {
     const heard = new Map();
     this.#heard.add(heard);
     try {
-      const { sessions } = await server("GET", "sessions");
+      const sessions = await allSessions();
       this.list = [...sessions.filter(({ sessionId }) => !heard.has(sessionId)), ...heard.values()];
       this.problem = null;
     } catch (error) {

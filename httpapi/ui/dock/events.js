@@ -1,7 +1,7 @@
 // The pane of events: what happens on the desktop and in sessions, and the calls of this
 // page, as programs see them.
 
-import { desktop, server, serverURL, token, urlOf } from "../api.js";
+import { allSessions, desktop, serverURL, token, urlOf } from "../api.js";
 import { writeOldWay } from "../clipboard.js";
 import { copyButton, icon, make, setText, show } from "../dom.js";
 import { inOneLine } from "../errors.js";
@@ -60,7 +60,7 @@ class EventList {
   destroy() { this.hide(); }
 
   async #sources() {
-    const { sessions } = await server("GET", "sessions").catch(() => ({ sessions: [] }));
+    const sessions = await allSessions().catch(() => []);
     const chosen = this.#source.value;
     const options = [["calls", "Requests of this page"], ["desktop", `Desktop ${desktop}`], ...sessions.map(({ sessionId, title }) => [`session ${sessionId}`, `Session ${title || sessionId}`])];
     this.#source.replaceChildren(...options.map(([value, text]) => make("option", { value }, text.slice(0, 80))));

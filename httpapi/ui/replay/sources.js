@@ -1,6 +1,6 @@
 // Where timelines get their moments from: recordings and sessions.
 
-import { get, server } from "../api.js";
+import { allSessions, get, server } from "../api.js";
 import { inOrder, momentOf, momentOfSession } from "./moments.js";
 
 const page = 1000; // events of a session in one request
@@ -24,8 +24,7 @@ export const momentsOf = (entries) => inOrder(entries.map((entry) => momentOf(en
 
 /** sessionMoments returns the moments of all sessions from one time to another, in milliseconds of the clock. */
 export async function sessionMoments(from, to) {
-  const { sessions } = await server("GET", "sessions");
-  const those = sessions.filter(({ createdAt, updatedAt }) => createdAt <= to && updatedAt >= from);
+  const those = (await allSessions()).filter(({ createdAt, updatedAt }) => createdAt <= to && updatedAt >= from);
   const lists = await Promise.all(those.map((session) => between(session, from, to)));
   return inOrder(lists.flat());
 }

@@ -1,6 +1,6 @@
 // The commands of the page, for the list of commands and for keys.
 
-import { desktop, get, scope, server } from "../api.js";
+import { allSessions, desktop, get, scope, server } from "../api.js";
 import { $, toast } from "../dom.js";
 import { states, titleOf } from "../chat/words.js";
 import { addressOf } from "../desktops/address.js";
@@ -55,8 +55,8 @@ export function takeOrRelease({ mine, host, allowed }) {
 export async function placesOf({ router }) {
   const none = (name) => () => ({ [name]: [] });
   const all = ["admin", "supervise"].includes(scope);
-  const [{ sessions }, { desktops }, { recordings }] = await Promise.all([
-    all ? server("GET", "sessions").catch(none("sessions")) : none("sessions")(),
+  const [sessions, { desktops }, { recordings }] = await Promise.all([
+    all ? allSessions().catch(() => []) : [],
     all ? server("GET", "desktops").catch(none("desktops")) : none("desktops")(),
     get("/recordings").catch(none("recordings")),
   ]);
