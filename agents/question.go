@@ -271,10 +271,13 @@ func (p Policy) result(q *question) []byte {
 	return nil
 }
 
+// maxParams bounds the parameters of a question that Question returns.
+const maxParams = 8 << 20
+
 // Question returns the open question with a public id, or [ErrRequestNotFound], also if there is
-// no such session. An empty session selects all sessions.
+// no such session. An empty session selects all sessions. Params above 8 MiB are left out.
 func (h *Host) Question(ctx context.Context, session, id string) (eventlog.Request, error) {
-	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, Pending: true})
+	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, Pending: true, MaxParams: maxParams})
 	if err != nil {
 		return eventlog.Request{}, err
 	}

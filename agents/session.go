@@ -215,6 +215,7 @@ func (h *Host) SetArchived(ctx context.Context, id string, archived bool) error 
 
 // Questions lists the open questions of the agents to their users, about permission and forms,
 // in sessions that wait for an answer, the oldest first. An empty session selects all sessions.
+// The questions have no Params: [Host.Question] returns these.
 func (h *Host) Questions(ctx context.Context, session string) (open []eventlog.Request, err error) {
 	if session != "" {
 		return questionsOf(ctx, h, session)
@@ -237,7 +238,7 @@ func (h *Host) Questions(ctx context.Context, session string) (open []eventlog.R
 }
 
 func questionsOf(ctx context.Context, h *Host, session string) ([]eventlog.Request, error) {
-	all, err := h.Requests(ctx, session)
+	all, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, Pending: true, MaxParams: -1})
 	return slices.DeleteFunc(all, func(r eventlog.Request) bool {
 		return r.Dir != eventlog.Agent || r.Method != methodPermission && r.Method != MethodForm
 	}), err

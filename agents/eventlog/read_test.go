@@ -60,6 +60,20 @@ func TestCloseWhileRead(t *testing.T) {
 	}
 }
 
+// TestMaxParams: a filter leaves out the parameters of requests that are larger.
+func TestMaxParams(t *testing.T) {
+	t.Parallel()
+	l := open(t, eventlog.Config{})
+	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		return tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Process: "p", Dir: eventlog.Agent, RPC: "1"}, Params: []byte("[1,2]")})
+	}))
+	for most, want := range map[int]string{0: "[1,2]", 5: "[1,2]", 4: "", -1: ""} {
+		if all, err := l.Requests(t.Context(), eventlog.RequestFilter{MaxParams: most}); err != nil || len(all) != 1 || string(all[0].Params) != want {
+			t.Errorf("at most %d bytes: %+v, %v", most, all, err)
+		}
+	}
+}
+
 // TestPayload returns a payload from memory and from the database, unless it is too large.
 func TestPayload(t *testing.T) {
 	t.Parallel()

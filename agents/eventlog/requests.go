@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -84,6 +85,10 @@ type RequestFilter struct {
 	Session  string
 	PublicID string
 	Pending  bool
+
+	// MaxParams bounds Params in bytes: larger ones are not loaded, and nil. Zero loads all, and
+	// a negative number none. It does not apply to requests that the transaction has put.
+	MaxParams int
 }
 
 func (f RequestFilter) match(r Request) bool {
@@ -107,5 +112,9 @@ func (f RequestFilter) list(ctx context.Context, q querier, above *overlay[Reque
 	if f.Pending {
 		c.add("state = 'pending'")
 	}
-	return requestTable.list(ctx, q, c.statement(requestTable.selectAll(), ""), above, f.match)
+	query := requestTable.selectAll()
+	if f.MaxParams != 0 {
+		query = strings.Replace(query, " params,", fmt.Sprintf(" case when length(params) <= %d then params end,", f.MaxParams), 1)
+	}
+	return requestTable.list(ctx, q, c.statement(query, ""), above, f.match)
 }

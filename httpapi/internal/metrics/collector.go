@@ -169,7 +169,7 @@ func (s sample) agents(ctx context.Context, host *agents.Host) {
 	for _, state := range openStates {
 		s.gauge(sessionsDesc, float64(byState[state]), string(state))
 	}
-	open, err := host.Log().Requests(ctx, eventlog.RequestFilter{Pending: true})
+	open, err := host.Log().Requests(ctx, eventlog.RequestFilter{Pending: true, MaxParams: -1})
 	if err != nil {
 		return
 	}

@@ -102,7 +102,9 @@ func (a replies) request(c *call, id string) (*agents.Host, eventlog.Request, er
 	session := c.Param("sessionID")
 	for _, q := range all {
 		if q.PublicID == id && (session == "" || q.Session == session) {
-			return host, q, nil
+			if q, err = host.Question(c.ctx, q.Session, id); !errors.Is(err, agents.ErrRequestNotFound) {
+				return host, q, err
+			}
 		}
 	}
 	return nil, eventlog.Request{}, rest.Missing("open request", id+"; it may have been answered")
@@ -144,6 +146,9 @@ func (a replies) replyQuestion(c *call) (any, error) {
 	host, q, err := a.request(c, c.Param("requestID"))
 	if err != nil {
 		return nil, err
+	}
+	if q.Params == nil {
+		return nil, rest.ConflictOf(fmt.Sprintf("question %s is too large to be answered here; reject it, or answer it in an ACP response", q.PublicID))
 	}
 	if q.Method == agents.MethodForm {
 		form, err := agents.ParseForm(q.Params)

@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -46,6 +45,7 @@ func (a *area) registerChanges(r rest.Route) {
 	})
 
 	open := rest.Route{Tag: r.Tag, Scope: r.Scope, UntilGone: true}.Get("listPermissions", "/v1/permissions", "List the permission requests that wait for an answer, oldest first")
+	open.Large = true
 	agenthost.Add(a.Group, open, a.permissions)
 }
 
@@ -78,58 +78,4 @@ func (a *area) change(ctx context.Context, in *sessionChange) (*struct{}, error)
 		return nil, host.SetArchived(ctx, in.ID, *in.Body.Archived)
 	}
 	return nil, nil
-}
-
-type permissionsInput struct {
-	Session string `query:"session" doc:"Session of the requests; defaults to all"`
-}
-
-type permissionsOutput struct {
-	Body struct {
-		Permissions []PermissionInfo `json:"permissions" nullable:"false"`
-	}
-}
-
-// PermissionInfo describes an open permission request, or a question for approval.
-type PermissionInfo struct {
-	ID      string          `json:"id" doc:"Id for the reply"`
-	Session string          `json:"sessionId"`
-	AskedAt int64           `json:"askedAt" doc:"Unix time in milliseconds"`
-	Tool    json.RawMessage `json:"toolCall,omitempty" doc:"The tool call, as in ACP"`
-	Options json.RawMessage `json:"options,omitempty" doc:"What the user can choose, as PermissionOption of ACP"`
-
-	Message   string                `json:"message,omitempty" doc:"Text of a question that is not a permission request"`
-	Questions []agents.FormQuestion `json:"questions,omitempty" doc:"Parts of such a question, for the answers of replyQuestion"`
-}
-
-func (a *area) permissions(ctx context.Context, in *permissionsInput) (*permissionsOutput, error) {
-	host, err := a.Host.Get(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := openPermissions(ctx, host, in.Session)
-	out := &permissionsOutput{}
-	out.Body.Permissions = all
-	return out, err
-}
-
-// openPermissions describes the open permission requests of a session, or of all sessions if
-// session is empty.
-func openPermissions(ctx context.Context, host *agents.Host, session string) ([]PermissionInfo, error) {
-	open, err := host.Questions(ctx, session)
-	all := make([]PermissionInfo, len(open))
-	for i, q := range open {
-		all[i] = PermissionInfo{ID: q.PublicID, Session: q.Session, AskedAt: q.AskedAt.UnixMilli()}
-		if form, err := agents.ParseForm(q.Params); q.Method == agents.MethodForm && err == nil {
-			all[i].Message, all[i].Questions = form.Message, form.Questions
-			continue
-		}
-		var params struct {
-			Tool    json.RawMessage `json:"toolCall"`
-			Options json.RawMessage `json:"options"`
-		}
-		_ = json.Unmarshal(q.Params, &params) // a request without them can be answered, too
-		all[i].Tool, all[i].Options = params.Tool, params.Options
-	}
-	return all, err
 }

@@ -103,6 +103,9 @@ func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{},
 	if err != nil {
 		return nil, err
 	}
+	if q.Params == nil {
+		return nil, rest.ConflictOf(fmt.Sprintf("question %s is too large to be answered here; reject it, or answer it in an ACP response", in.Question))
+	}
 	if form, err := agents.ParseForm(q.Params); q.Method == agents.MethodForm {
 		if err != nil {
 			return nil, fmt.Errorf("question %s: %w", in.Question, err)

@@ -25,13 +25,13 @@ func (s *sessionsSource) tellPermissions(ctx context.Context, session agents.Ses
 	if session.State != eventlog.Waiting && len(before) == 0 {
 		return true, nil
 	}
-	now, err := openPermissions(ctx, s.host, session.ID)
+	now, err := s.host.Questions(ctx, session.ID)
 	if err != nil {
 		return false, err
 	}
 	open := map[string]bool{}
-	for _, p := range now {
-		open[p.ID] = true
+	for _, q := range now {
+		open[q.PublicID] = true
 	}
 	for id := range before {
 		if open[id] {
@@ -49,29 +49,36 @@ func (s *sessionsSource) tellPermissions(ctx context.Context, session agents.Ses
 	if len(before) == 0 {
 		delete(s.open, session.ID)
 	}
-	return s.tellRequests(now), nil
+	return s.tellRequests(ctx, now)
 }
 
 // tellRequests sends the requests that the client does not know.
-func (s *sessionsSource) tellRequests(all []PermissionInfo) bool {
-	for _, p := range all {
-		if s.open[p.Session][p.ID] {
+func (s *sessionsSource) tellRequests(ctx context.Context, all []eventlog.Request) (more bool, err error) {
+	for _, q := range all {
+		if s.open[q.Session][q.PublicID] {
 			continue
 		}
-		if s.open[p.Session] == nil {
-			s.open[p.Session] = map[string]bool{}
+		p, _, err := describePermission(ctx, s.host, q, maxAsked)
+		if err != nil {
+			return false, err
 		}
-		s.open[p.Session][p.ID] = true
-		if !s.send(events.Message{Name: "permissions", Data: permissionEvent{Type: "requested", Permission: &p}}) {
-			return false
+		if p == nil {
+			continue
+		}
+		if s.open[q.Session] == nil {
+			s.open[q.Session] = map[string]bool{}
+		}
+		s.open[q.Session][q.PublicID] = true
+		if !s.send(events.Message{Name: "permissions", Data: permissionEvent{Type: "requested", Permission: p}}) {
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // outcome returns how a request was answered.
 func (s *sessionsSource) outcome(ctx context.Context, session, id string) (outcome, option string, err error) {
-	rows, err := s.host.Log().Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id})
+	rows, err := s.host.Log().Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, MaxParams: -1})
 	var answer struct {
 		Result struct {
 			Outcome struct {

@@ -63,12 +63,12 @@ func (s *sessionsSource) run(ctx context.Context, send func(events.Message) bool
 		if s.resumes && !send(events.Reset("permissions", nil)) {
 			return nil
 		}
-		open, err := openPermissions(ctx, s.host, "")
+		open, err := s.host.Questions(ctx, "")
 		if err != nil {
 			return events.IgnoreEnd(ctx, err)
 		}
-		if !s.tellRequests(open) {
-			return nil
+		if more, err := s.tellRequests(ctx, open); !more {
+			return events.IgnoreEnd(ctx, err)
 		}
 	}
 	if s.sessions && s.resumes {

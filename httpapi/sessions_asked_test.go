@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/deskhand/deskhand/agents/eventlog"
+)
+
+// TestLargePermissions: the list of open requests names all of them. It has the tool calls that
+// are not large, and the options until they are too many. The stream does the same.
+func TestLargePermissions(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	if err := s.OpenAgents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const requests, small, huge, first, last = 20, 0, 1, 2, 19
+	err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+		if err := tx.PutSession(eventlog.Session{ID: "asked", Agent: "mock", Origin: "rest", State: eventlog.Waiting}); err != nil {
+			return err
+		}
+		for i := range requests {
+			bytes := 900 << 10
+			switch i {
+			case small:
+				bytes = 100
+			case huge:
+				bytes = 3 << 20
+			}
+			err := tx.PutRequest(eventlog.Request{
+				RequestKey: eventlog.RequestKey{Process: "gone", Dir: eventlog.Agent, RPC: fmt.Sprintf("%02d", i)},
+				Session:    "asked", PublicID: fmt.Sprint("q", i), Method: "session/request_permission",
+				Params: fmt.Appendf(nil, `{"toolCall":{"toolCallId":"c%d","kind":"edit","title":"Edit","content":%q},"options":[{"optionId":"yes"}]}`, i, strings.Repeat("<", bytes)),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type permission struct {
+		ID      string
+		Tool    json.RawMessage `json:"toolCall"`
+		Options json.RawMessage
+	}
+	short := func(i int) string { return fmt.Sprintf(`{"toolCallId":"c%d","kind":"edit","title":"Edit"}`, i) }
+	var list struct{ Permissions []permission }
+	decode(t, s.do(t, call{path: "/v1/permissions"}).want(t, 200).body, &list)
+	all := list.Permissions
+	if len(all) != requests {
+		t.Fatalf("%d requests of %d", len(all), requests)
+	}
+	for i, p := range all {
+		if p.ID != fmt.Sprint("q", i) {
+			t.Errorf("request %d is %s", i, p.ID)
+		}
+	}
+	if !strings.Contains(string(all[small].Tool), "<<<<") || all[small].Options == nil {
+		t.Errorf("the small request is %s with %s", all[small].Tool, all[small].Options)
+	}
+	if all[huge].Tool != nil || all[huge].Options != nil {
+		t.Errorf("the largest request has %d bytes", len(all[huge].Tool)+len(all[huge].Options))
+	}
+	if string(all[first].Tool) != short(first) || all[first].Options == nil {
+		t.Errorf("the tool call of a large request has %d bytes; the options are %s", len(all[first].Tool), all[first].Options)
+	}
+	if all[last].Tool != nil || all[last].Options != nil {
+		t.Errorf("the last request is %.100s with %s", all[last].Tool, all[last].Options)
+	}
+	stream := s.followAll(t, "topics=permissions", "")
+	for i := range requests {
+		e := stream.next()
+		var got struct{ Permission permission }
+		decode(t, []byte(e.data), &got)
+		if p := got.Permission; p.ID != all[i].ID || i > huge && (string(p.Tool) != short(i) || p.Options == nil) || i == huge && p.Tool != nil {
+			t.Errorf("event %d: %s with %d bytes of a tool call", i, p.ID, len(p.Tool))
+		}
+	}
+}
