@@ -30,6 +30,8 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
  && mkdir -p /out/root/usr/local/bin /out/root/usr/local/share/doc/deskhand \
  && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o /out/root/usr/local/libexec/deskhand-entry ./internal/entry \
  && cp bin/deskhand /out/root/usr/local/bin/ \
+# A program that others cannot read is never dumpable: nobody reads its environment, not even while it starts.
+ && chmod 0711 /out/root/usr/local/bin/deskhand /out/root/usr/local/libexec/deskhand-entry \
  && ln -s deskhand /out/root/usr/local/bin/sandbox-agent \
  && cp LICENSE bin/THIRD_PARTY_NOTICES /out/root/usr/local/share/doc/deskhand/
 

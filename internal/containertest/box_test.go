@@ -155,11 +155,14 @@ func (b *box) browse(t *testing.T) {
 	})
 }
 
-// healthy wants the container's own check to succeed.
+// healthy wants the container's own check to succeed, and programs that nobody can read.
 func (b *box) healthy(t *testing.T) {
 	t.Helper()
 	if out := b.e.run(t, "exec", b.name, "deskhand", "health"); out != "ok" {
 		t.Errorf("deskhand health says %q", out)
+	}
+	if out := b.e.run(t, "exec", b.name, "stat", "-c", "%U %a", "/usr/local/bin/deskhand", "/usr/local/libexec/deskhand-entry"); out != "root 711\nroot 711" {
+		t.Errorf("owners and modes of the programs: %q", out)
 	}
 }
 
