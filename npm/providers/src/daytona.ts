@@ -40,7 +40,8 @@ export function daytona(options: DaytonaOptions = {}): Provider {
     token,
     getToken: async () => token,
     async create() {
-      const parameters = { image: options.image ?? image, ...options.create, envVars: { ...options.create?.envVars, ...env } };
+      // Programs that deskhand does not start have these, so the token is not among them.
+      const parameters = { image: options.image ?? image, ...options.create, envVars: { ...options.create?.envVars, ...options.env } };
       const sandbox = await client.create(parameters, { timeout: createSeconds });
       await cleanUp(
         () => serve(sandbox),
