@@ -53,7 +53,9 @@ func (p program) acp(ctx context.Context, access accessFlags, args []string) err
 	if _, err := in.Peek(1); err != nil { // the server ends connections without a first message
 		return nil //nolint:nilerr // the client has nothing to say
 	}
-	conn, res, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPHeader: header}) //nolint:bodyclose // the library has closed it, and kept how it begins
+	// Only that server may get the token.
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	conn, res, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPHeader: header, HTTPClient: client}) //nolint:bodyclose // the library has closed it, and kept how it begins
 	if err != nil {
 		return acpRefused(at.Host, res, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
@@ -105,5 +107,24 @@ func TestACPBridge(t *testing.T) {
 	}
 	if got := runCommandLine(t, environ(t), "acp", "-e", s.base); got.status != exitOK || got.stdout != "" {
 		t.Errorf("a client without a message: %+v", got)
+	}
+}
+
+// TestACPRedirect has an endpoint that redirects: the token goes nowhere else.
+func TestACPRedirect(t *testing.T) {
+	t.Parallel()
+	moved := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s got %q", r.URL, r.Header.Get("Authorization"))
+	}))
+	defer moved.Close()
+	from := httptest.NewServer(http.RedirectHandler(moved.URL, http.StatusTemporaryRedirect))
+	defer from.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), readyLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "acp", "--agent", "mock")
+	cmd.Env = append(environ(t), "DESKHAND_ENDPOINT="+from.URL, "DESKHAND_TOKEN=secret")
+	cmd.Stdin = strings.NewReader("{}\n")
+	if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
