@@ -45,9 +45,10 @@ func TestLargePermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	type permission struct {
-		ID      string
-		Tool    json.RawMessage `json:"toolCall"`
-		Options json.RawMessage
+		ID        string
+		Tool      json.RawMessage `json:"toolCall"`
+		Options   json.RawMessage
+		Truncated bool
 	}
 	short := func(i int) string { return fmt.Sprintf(`{"toolCallId":"c%d","kind":"edit","title":"Edit"}`, i) }
 	var list struct{ Permissions []permission }
@@ -59,6 +60,9 @@ func TestLargePermissions(t *testing.T) {
 	for i, p := range all {
 		if p.ID != fmt.Sprint("q", i) {
 			t.Errorf("request %d is %s", i, p.ID)
+		}
+		if p.Truncated != (i != small) {
+			t.Errorf("request %d: truncated is %v", i, p.Truncated)
 		}
 	}
 	if !strings.Contains(string(all[small].Tool), "<<<<") || all[small].Options == nil {

@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/testbrowser"
 )
 
@@ -58,4 +61,44 @@ func TestPageWaits(t *testing.T) {
 	v.holds(`document.querySelector('#rail [aria-label="Sessions"]').dataset.count === "1"`)
 	s.post(t, "/v1/sessions/two/cancel", "{}").want(t, 204)
 	v.holds(`document.title === "deskhand" && !("count" in document.querySelector('#rail [aria-label="Sessions"]').dataset)`)
+}
+
+// TestPageSheetIncomplete: over the picture, a request that is not shown in full has no answers.
+func TestPageSheetIncomplete(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, withMock(t), `{"width":640,"height":480}`)
+	if err := s.OpenAgents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+		if err := tx.PutSession(eventlog.Session{ID: "asked", Agent: "mock", Origin: "rest", State: eventlog.Waiting}); err != nil {
+			return err
+		}
+		for i, q := range []eventlog.Request{
+			{Method: "session/request_permission", Params: fmt.Appendf(nil, `{"toolCall":{"title":"Write","rawInput":%q},"options":[{"optionId":"yes","name":"Allow"}]}`, strings.Repeat("x", 300<<10))},
+			{Method: agents.MethodForm, Params: []byte(`{"mode":"form","message":"Please choose.","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}`)},
+		} {
+			q.RequestKey = eventlog.RequestKey{Process: "gone", Dir: eventlog.Agent, RPC: fmt.Sprint(i)}
+			q.Session, q.PublicID = "asked", fmt.Sprint("q", i)
+			if err := tx.PutRequest(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := s.view(t, s.withToken())
+	v.is("live")
+	testbrowser.Do(v.ctx, t, chromedp.EmulateViewport(390, 844))
+	v.shows(".sheet", "Write")
+	v.shows(".sheet", "Too large to show here. Open the session to answer.")
+	v.holds(`!document.querySelector(".sheet .options button")`)
+	v.click(`.sheet [aria-label="Answer later"]`)
+	v.shows(".sheet", "Please choose.")
+	v.shows(".sheet", "Open the session to answer.")
+	v.holds(`!document.querySelector(".sheet .options button")`)
+	v.click(".sheet .link")
+	v.holds(`location.hash === "#/s/asked"`)
 }

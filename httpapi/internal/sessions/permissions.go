@@ -25,14 +25,16 @@ const (
 	askedBytes = 8 << 20   // bytes of the parameters of all questions in an answer
 )
 
-// PermissionInfo describes an open permission request, or a question for approval. It has the
-// first members only if the parameters are too large.
+// PermissionInfo describes an open permission request, or a question for approval. If the
+// parameters are too large, it has the first members only, and Truncated is true.
 type PermissionInfo struct {
 	ID      string          `json:"id" doc:"Id for the reply"`
 	Session string          `json:"sessionId"`
 	AskedAt int64           `json:"askedAt" doc:"Unix time in milliseconds"`
 	Tool    json.RawMessage `json:"toolCall,omitempty" doc:"The tool call, as in ACP"`
 	Options json.RawMessage `json:"options,omitempty" doc:"What the user can choose, as PermissionOption of ACP"`
+
+	Truncated bool `json:"truncated,omitempty" doc:"Parts of the request are left out, since they are too large"`
 
 	Message   string                `json:"message,omitempty" doc:"Text of a question that is not a permission request"`
 	Questions []agents.FormQuestion `json:"questions,omitempty" doc:"Parts of such a question, for the answers of replyQuestion"`
@@ -74,7 +76,7 @@ func describePermission(ctx context.Context, host *agents.Host, q eventlog.Reque
 		return nil, 0, err
 	}
 	q = rows[0]
-	p = &PermissionInfo{ID: q.PublicID, Session: q.Session, AskedAt: q.AskedAt.UnixMilli()}
+	p = &PermissionInfo{ID: q.PublicID, Session: q.Session, AskedAt: q.AskedAt.UnixMilli(), Truncated: q.Params == nil}
 	if form, err := agents.ParseForm(q.Params); q.Method == agents.MethodForm && err == nil {
 		p.Message, p.Questions = form.Message, form.Questions
 		return p, len(q.Params), nil
@@ -92,6 +94,7 @@ func describePermission(ctx context.Context, host *agents.Host, q eventlog.Reque
 			Title string `json:"title,omitempty"`
 		}
 		_ = json.Unmarshal(p.Tool, &short)
+		p.Truncated = true
 		p.Tool, err = json.Marshal(short)
 	}
 	return p, len(q.Params), err

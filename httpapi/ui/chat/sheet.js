@@ -41,9 +41,12 @@ export class Sheet {
   }
 }
 
-// A request as cards have it.
-function askedOf({ id, sessionId: session, toolCall, options }) {
+// A request as cards have it. One that the sheet cannot show in full gets no answers here.
+function askedOf({ id, sessionId: session, toolCall, options, truncated, message, questions }) {
   const call = toolCall ?? {};
+  const asked = { id, session, title: joined(message ?? call.title ?? ""), what: call.kind ?? "", folder: "" };
+  if (truncated) return { ...asked, text: "Too large to show here. Open the session to answer.", input: {}, diffs: [], options: [] };
+  if (questions) return { ...asked, question: true, text: "Open the session to answer.", input: {}, diffs: [], options: [] };
   const text = list(call.content).map(({ content }) => content?.text).filter((part) => part && typeof part === "string").join("\n\n");
-  return { id, session, title: joined(call.title ?? ""), text, what: call.kind ?? "", input: call.rawInput ?? {}, diffs: diffsOf(call), options: list(options), folder: "" };
+  return { ...asked, text, input: call.rawInput ?? {}, diffs: diffsOf(call), options: list(options) };
 }
