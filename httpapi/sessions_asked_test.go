@@ -87,3 +87,30 @@ func TestLargePermissions(t *testing.T) {
 		}
 	}
 }
+
+// TestAmbiguousAnswer: an answer that names several options of a question is refused.
+func TestAmbiguousAnswer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	if err := s.OpenAgents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+		if err := tx.PutSession(eventlog.Session{ID: "asked", Agent: "mock", Origin: "rest", State: eventlog.Waiting}); err != nil {
+			return err
+		}
+		return tx.PutRequest(eventlog.Request{
+			RequestKey: eventlog.RequestKey{Process: "gone", Dir: eventlog.Agent, RPC: "1"},
+			Session:    "asked", PublicID: "q", Method: "session/request_permission",
+			Params: []byte(`{"options":[{"optionId":"all","name":"Yes","kind":"allow_always"},{"optionId":"one","name":"Yes","kind":"allow_once"}]}`),
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v1/sessions/asked/questions/q/reply", "/opencode/question/q/reply"} {
+		if a := s.post(t, path, `{"answers":[["yes"]]}`).want(t, 400); !strings.Contains(string(a.body), "several options") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/opencode"
+	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 )
 
@@ -168,12 +168,9 @@ func (a replies) replyQuestion(c *call) (any, error) {
 	if len(body.Answers) != 1 || len(body.Answers[0]) != 1 {
 		return nil, rest.InvalidField("answers", "answers must hold one list with one option, since the agent asks one question")
 	}
-	var names []string
-	for _, o := range p.Options[:min(len(p.Options), agents.MaxOptions)] {
-		names = append(names, fmt.Sprintf("%.100s", o.Name))
-		if strings.EqualFold(o.Name, body.Answers[0][0]) {
-			return true, host.Answer(c.ctx, q.Session, q.PublicID, agents.Reply{Option: o.ID})
-		}
+	option, err := agenthost.ChosenOption(p.Options, body.Answers[0][0])
+	if err != nil {
+		return nil, err
 	}
-	return nil, rest.InvalidField("answers", fmt.Sprintf("answers: there is no option %.100q; there are %s", body.Answers[0][0], strings.Join(names, ", ")))
+	return true, host.Answer(c.ctx, q.Session, q.PublicID, agents.Reply{Option: option})
 }

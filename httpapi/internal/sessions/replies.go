@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -118,26 +116,16 @@ func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{},
 		}
 		return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Result: result})
 	}
-	var p struct {
-		Options []struct {
-			ID   string `json:"optionId"`
-			Name string `json:"name"`
-		} `json:"options"`
-	}
+	var p struct{ Options []agents.Option }
 	if err := json.Unmarshal(q.Params, &p); err != nil {
 		return nil, fmt.Errorf("options of question %s: %w", in.Question, err)
 	}
 	if len(in.Body.Answers) != 1 || len(in.Body.Answers[0]) != 1 {
 		return nil, rest.InvalidField("answers", "answers must hold one list with one option, since the agent asks one question")
 	}
-	chosen := in.Body.Answers[0][0]
-	var names []string
-	for _, o := range p.Options[:min(len(p.Options), agents.MaxOptions)] {
-		names = append(names, fmt.Sprintf("%.100s", o.Name))
-		if strings.EqualFold(o.Name, chosen) || o.ID == chosen {
-			return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Option: o.ID})
-		}
+	option, err := agenthost.ChosenOption(p.Options, in.Body.Answers[0][0])
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(names)
-	return nil, rest.InvalidField("answers", fmt.Sprintf("answers: there is no option %.100q; there are %s", chosen, strings.Join(names, ", ")))
+	return nil, host.Answer(ctx, in.ID, q.PublicID, agents.Reply{Option: option})
 }
