@@ -91,13 +91,17 @@ func readBatch(ctx context.Context, log *eventlog.Log, session string, number in
 	return parseBatch(&rows[0])
 }
 
-// maxRows is how many rows the log returns at most.
-const maxRows = 1000
+// Bounds of what is read at a time.
+const (
+	maxRows   = 1000    // that the log returns
+	readBytes = 4 << 20 // of events, without the last rows that the log returns
+)
 
-// readEvents returns stored events.
+// readEvents returns stored events, and fewer than limit if they are large.
 func readEvents(ctx context.Context, log *eventlog.Log, session string, after int64, limit int) (out []Event, err error) {
 	// The number of events in a row is not known: read few rows, then more.
-	for rows := limit/batchEvents + 2; len(out) < limit; rows *= 4 {
+	bytes := 0
+	for rows := limit/batchEvents + 2; len(out) < limit && bytes < readBytes; rows *= 4 {
 		page, err := log.Read(ctx, storedStream(session), after, rows)
 		if err != nil {
 			return nil, err
@@ -110,6 +114,7 @@ func readEvents(ctx context.Context, log *eventlog.Log, session string, after in
 			for _, e := range b.Events {
 				if e.Event.Sequence > after {
 					out = append(out, e.Event)
+					bytes += len(e.Event.Data)
 				}
 			}
 			after = b.seq

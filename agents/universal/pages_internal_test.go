@@ -3,6 +3,7 @@
 package universal
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,5 +81,39 @@ func TestBytesOfStates(t *testing.T) {
 	}
 	if _, bytes := kept(); bytes > maxStateBytes {
 		t.Errorf("%d bytes after that", bytes)
+	}
+}
+
+// TestBytesOfPages: a page of many rows with few events each has few megabytes.
+func TestBytesOfPages(t *testing.T) {
+	t.Parallel()
+	const rows = 4000
+	log := openLog(t, eventlog.Config{})
+	data, err := json.Marshal(strings.Repeat("x", 3000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = log.Commit(t.Context(), func(tx *eventlog.Tx) error {
+		for i := range int64(rows) {
+			row, err := (&eventBatch{Events: []storedEvent{{i + 1, Event{Type: ItemDelta, Session: "s1", Data: data}}}}).row("s1", i+1)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Append(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := int64(0)
+	for after < rows {
+		events, err := readEvents(t.Context(), log, "s1", after, 2*rows)
+		if err != nil || len(events) == 0 || events[0].Sequence != after+1 || len(events)*len(data) > 2*readBytes {
+			t.Fatalf("after %d of %d: %d events, %v", after, rows, len(events), err)
+		}
+		after = events[len(events)-1].Sequence
 	}
 }
