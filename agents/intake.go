@@ -82,6 +82,20 @@ func (in *intake) handleExit(fx *effects, reason string) {
 	in.server.keepRecord(in.record.Process)
 }
 
+// reopen writes the record of the process again, its open questions, and its sessions that are in
+// a turn: another host has completed them.
+func (in *intake) reopen(fx *effects) {
+	in.record.changed = true
+	for _, q := range in.questions.open {
+		fx.requests = append(fx.requests, q.row)
+	}
+	for _, s := range in.sessions.byID {
+		if state := s.state(); state == eventlog.Running || state == eventlog.Waiting {
+			fx.markChanged(s)
+		}
+	}
+}
+
 // exitEvent returns the host event about the end of a process. stderr is the end of its standard
 // error, if it exited.
 func exitEvent(e exitStatus, stderr string) hostEvent {

@@ -177,14 +177,14 @@ func (t *questionTable) expireAfter(d time.Duration, q *question) {
 // answer closes a question with a message for the agent.
 func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction, line []byte, weight int64) {
 	delete(t.open, q.key)
-	held := q.holdsTurn
+	row, held := q.row, q.holdsTurn
 	if held {
 		q.holdsTurn = false
 		q.session.questions--
 		fx.markChanged(q.session)
 	}
 	fx.onRefusal(func() {
-		t.open[q.key] = q
+		t.open[q.key], q.row = q, row
 		if held {
 			q.holdsTurn = true
 			q.session.questions++

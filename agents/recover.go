@@ -235,8 +235,7 @@ func (r *recovery) takeBack(ctx context.Context) error {
 	}
 	for _, p := range r.servers.processes() {
 		if !known[p.id] && p.lifecycle.endReason() == "" {
-			// To write the record is to reopen it. A process that has just ended needs none.
-			_ = p.inbox.put(ctx, command{handle: func(*effects) { p.committer.record.changed = true }})
+			_ = p.inbox.put(ctx, command{handle: p.intake.reopen}) // a process that has just ended needs no record
 		}
 	}
 	return nil

@@ -76,3 +76,43 @@ func TestHostTakesItsServersBack(t *testing.T) {
 	prompt(t, one, "srv", id, "and now?")
 	stateOf(t, two, id, eventlog.Idle)
 }
+
+// TestHostTakesItsQuestionsBack: a question of an agent, and the turn that waits for its answer, are
+// in the log again when a host is back that others took for gone.
+func TestHostTakesItsQuestionsBack(t *testing.T) {
+	t.Parallel()
+	c := testpostgres.Shared(t)
+	p, dsn := c.Proxy(t), c.Schema(t)
+	cfg := agents.Config{GoneAfter: 200 * time.Millisecond}
+	one, two := hostOn(t, p.Through(dsn), cfg), hostOn(t, dsn, cfg)
+	post(t, one, "srv", initialize)
+	id := newSession(t, one, "srv")
+	prompted := prompt1(t, one, "srv", promptOf(id, "ask"))
+	stateOf(t, two, id, eventlog.Waiting)
+	asked, err := two.Requests(within(t), id)
+	if err != nil || len(asked) != 1 || len(asked[0].Params) == 0 {
+		t.Fatalf("Requests = %+v, %v", asked, err)
+	}
+	p.Refuse()
+	stateOf(t, two, id, eventlog.Interrupted)
+	cancel := fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id)
+	if _, err := one.Post(within(t), "srv", agents.PostOptions{}, []byte(cancel)); !errors.Is(err, eventlog.ErrUnavailable) {
+		t.Fatalf("cancel without Postgres = %v", err)
+	}
+	p.Accept()
+	wait(t, func() error {
+		back, err := two.Requests(within(t), id)
+		if fmt.Sprintf("%+v", back) != fmt.Sprintf("%+v", asked) {
+			err = fmt.Errorf("questions = %+v, %w, want %+v", back, err, asked)
+		}
+		return err
+	})
+	stateOf(t, two, id, eventlog.Waiting)
+	if err := one.Answer(within(t), id, asked[0].PublicID, agents.Reply{Kinds: []string{agents.AllowOnce}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-prompted; err != nil {
+		t.Error(err)
+	}
+	stateOf(t, two, id, eventlog.Idle)
+}
