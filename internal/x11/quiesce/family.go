@@ -42,9 +42,15 @@ func helpers(pid int) []int {
 	return all
 }
 
-// childrenOf returns the children of a process, also zombies, at most maxFamily. It returns nil if
-// the kernel does not list them.
-func childrenOf(pid int) (children []int) {
+// childrenOf returns the children of a process, also zombies: the oldest of each thread first, at most
+// maxFamily. It returns nil if the kernel does not list them.
+func childrenOf(pid int) []int {
+	all := allChildrenOf(pid)
+	return all[:min(len(all), maxFamily)]
+}
+
+// allChildrenOf is like childrenOf without a bound.
+func allChildrenOf(pid int) (children []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
 	for _, thread := range firstNames(dir, maxAwake) {
 		list, err := os.ReadFile(dir + thread + "/children")
@@ -52,9 +58,6 @@ func childrenOf(pid int) (children []int) {
 			continue
 		}
 		for field := range bytes.FieldsSeq(list) {
-			if len(children) == maxFamily {
-				return children
-			}
 			if child, err := strconv.Atoi(string(field)); err == nil {
 				children = append(children, child)
 			}

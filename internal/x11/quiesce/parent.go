@@ -51,9 +51,9 @@ const startLimit = time.Second
 
 // starts reports whether a process starts a program: a young child of it runs, and has not executed
 // the program. Until then the child may ignore Ctrl+C, and may not be what the terminal sends it to.
-// It looks at as many children as are left, and takes them from left.
+// It looks at as many children as are left, the newest first, and takes them from left.
 func starts(pid int, left *int) bool {
-	for _, child := range childrenOf(pid) {
+	for _, child := range slices.Backward(allChildrenOf(pid)) {
 		if *left == 0 {
 			return false
 		}

@@ -1,6 +1,7 @@
 package quiesce
 
 import (
+	"fmt"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -26,6 +27,8 @@ func TestStarts(t *testing.T) {
 	if left != maxFamily-1 {
 		t.Errorf("a child takes %d of the children to look at, want 1", maxFamily-left)
 	}
+	many := shell(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; while :; do (i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done); done`, maxFamily))
+	until(t, "new fork after many", func() bool { left = 1; return starts(many, &left) && len(allChildrenOf(many)) > maxFamily })
 	left = 0
 	for range 100 {
 		if starts(forks, &left) || left != 0 {
