@@ -103,7 +103,7 @@ func endOfTurns(ctx context.Context, log *eventlog.Log, stream string, before in
 // page.
 func eachEntry(ctx context.Context, log *eventlog.Log, stream string, before int64, f func([]eventlog.Event) error) error {
 	for last := int64(0); ; {
-		page, err := log.Read(ctx, stream, last, historyPage)
+		page, err := log.Read(ctx, stream, last, 0)
 		if err != nil || len(page) == 0 {
 			return err
 		}

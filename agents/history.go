@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,12 @@ import (
 const (
 	// historyBudget bounds the bytes of history for an agent that has forgotten a session.
 	historyBudget = 12_000
-	historyPage   = 500
 	historyPages  = 40 // the most pages to read
 )
+
+// historySizes has the kinds of events with text for the history, and the most bytes of a payload.
+// Larger updates are mostly pictures and output of tools, but prompts may have pictures too.
+var historySizes = map[string]int{"session/prompt": math.MaxInt32, "session/update": 256 << 10}
 
 const (
 	historyBegin = "This conversation goes on from an earlier one, which follows as a transcript. Do not answer what is in it again.\n\n"
@@ -26,37 +30,22 @@ const (
 
 // historyOf returns the newest part of a session as text.
 func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, error) {
-	stream := SessionStream(session)
-	to, err := log.Last(ctx, stream)
-	if err != nil {
-		return "", err
-	}
 	var turns []transcriptPart // the newest first
-	size, page := 0, int64(historyPage)
-	for range historyPages {
-		from := max(0, to-page)
-		events, err := log.Read(ctx, stream, from, int(page))
+	size, before, cut := 0, int64(math.MaxInt64), true
+	for page := 0; page < historyPages && cut && size <= historyBudget; page++ {
+		events, err := log.ReadBack(ctx, SessionStream(session), before, historySizes)
 		if err != nil {
 			return "", err
 		}
-		if n := len(events); n > 0 && events[n-1].Seq < to { // large events end the page early
-			page = max(1, page/4)
-			continue
-		}
-		page = min(2*page, historyPage)
-		for _, e := range slices.Backward(events) {
-			if e.Seq > to {
-				continue
-			}
+		cut = len(events) > 0
+		for _, e := range events {
+			before = e.Seq
 			part := transcriptPartOf(e)
 			size += len(part.text)
 			turns = prependPart(turns, part)
 		}
-		if to = from; to == 0 || size > historyBudget {
-			break
-		}
 	}
-	return transcript(turns, to > 0), nil
+	return transcript(turns, cut), nil
 }
 
 // transcriptPart is a message of one side.
@@ -75,7 +64,7 @@ func prependPart(turns []transcriptPart, before transcriptPart) []transcriptPart
 }
 
 func transcript(turns []transcriptPart, cut bool) string {
-	if len(turns) == 0 {
+	if len(turns) == 0 && !cut {
 		return ""
 	}
 	room := historyBudget

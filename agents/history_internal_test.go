@@ -21,17 +21,18 @@ func TestHistoryOfLargeEvents(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	output := fmt.Sprintf(`{"params":{"update":{"sessionUpdate":"tool_call_update","rawOutput":%q}}}`, strings.Repeat("x", 1<<20))
+	large := strings.Repeat("x", 3<<19)
+	output := fmt.Sprintf(`{"params":{"update":{"sessionUpdate":"tool_call_update","rawOutput":%q}}}`, large)
 	for _, text := range []string{"the first", "the second", "the newest"} {
 		err := log.Commit(t.Context(), func(tx *eventlog.Tx) error {
 			add := func(dir eventlog.Direction, kind, payload string) error {
 				_, err := tx.Append(eventlog.Event{Stream: SessionStream("s"), Dir: dir, Kind: kind, Payload: []byte(payload)})
 				return err
 			}
-			if err := add(eventlog.Client, "session/prompt", `{"params":{"prompt":[{"type":"text","text":"`+text+`"}]}}`); err != nil {
+			if err := add(eventlog.Client, "session/prompt", `{"params":{"prompt":[{"type":"text","text":"`+text+`"},{"type":"image","data":"`+large+`"}]}}`); err != nil {
 				return err
 			}
-			for range 6 {
+			for range 40 {
 				if err := add(eventlog.Agent, "session/update", output); err != nil {
 					return err
 				}
@@ -43,9 +44,12 @@ func TestHistoryOfLargeEvents(t *testing.T) {
 		}
 	}
 	got, err := historyOf(t.Context(), log, "s")
-	want := historyBegin + "User: the first\n\nAssistant: after the first\n\nUser: the second\n\nAssistant: after the second\n\n" +
-		"User: the newest\n\nAssistant: after the newest" + historyEnd
+	want := historyBegin + "User: the first\n[image]\n\nAssistant: after the first\n\nUser: the second\n[image]\n\nAssistant: after the second\n\n" +
+		"User: the newest\n[image]\n\nAssistant: after the newest" + historyEnd
 	if err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	if got := transcript(nil, true); !strings.Contains(got, historyCut) {
+		t.Errorf("a history without its beginning is %q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -101,34 +102,44 @@ var errNoBlob = errors.New("a part of a payload is missing")
 // page reads a stream's events from the database. It skips events that retention drops
 // meanwhile.
 func (l *Log) page(ctx context.Context, stream string, after int64, limit int) ([]Event, error) {
+	events, dropped, err := l.selected(ctx, stream, statement{selectPage, []any{stream, after, int64(limit)}})
+	if dropped > 0 { // and all events before it
+		return l.page(ctx, stream, dropped, limit)
+	}
+	return events, err
+}
+
+// selected returns the events of a stream that a statement selects, until they have pageBytes. It
+// stops at an event that retention drops meanwhile, and returns its sequence.
+func (l *Log) selected(ctx context.Context, stream string, s statement) (events []Event, dropped int64, err error) {
 	q := l.db.reader()
 	var rows []row
 	bytes := 0
-	err := q.query(ctx, statement{selectPage, []any{stream, after, int64(limit)}}, func(scan func(...any) error) (bool, error) {
+	err = q.query(ctx, s, func(scan func(...any) error) (bool, error) {
 		r, err := scanRow(stream, scan)
 		rows = append(rows, r)
 		bytes += r.size
 		return bytes < pageBytes, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	events := make([]Event, 0, len(rows))
+	events = make([]Event, 0, len(rows))
 	for i := range rows {
 		e, err := l.unpack(ctx, q, &rows[i])
 		if errors.Is(err, errNoBlob) {
-			dropped, err := l.explainMissing(ctx, q, &e, err)
-			if dropped { // and all events before it
-				return l.page(ctx, stream, e.Seq, limit)
+			is, err := l.explainMissing(ctx, q, &e, err)
+			if is {
+				return events, e.Seq, nil
 			}
-			return nil, err
+			return nil, 0, err
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		events = append(events, e)
 	}
-	return events, nil
+	return events, 0, nil
 }
 
 // explainMissing returns the error for an event without its blobs, or whether retention has
@@ -191,6 +202,27 @@ func (l *Log) Read(ctx context.Context, stream string, after int64, limit int) (
 		return events, err
 	}
 	return l.page(ctx, stream, after, limit)
+}
+
+// ReadBack returns events of a stream before a sequence, the newest first: at most 1000, and fewer
+// if their payloads are large. It skips events of other kinds than those in sizes, and events whose
+// payload has more bytes than sizes has for the kind. It returns none only if there are no more. It
+// does not wait for Postgres: it returns [ErrUnavailable] if Postgres cannot be reached.
+func (l *Log) ReadBack(ctx context.Context, stream string, before int64, sizes map[string]int) ([]Event, error) {
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	var args []any
+	parts := []string{"false"}
+	for kind, most := range sizes {
+		parts, args = append(parts, "e.kind = %s and e.size <= %s"), append(args, kind, int64(most))
+	}
+	c := new(condition)
+	c.add("e.stream = (select id from stream where name = %s) and e.seq < %s", stream, before)
+	c.add("("+strings.Join(parts, " or ")+")", args...)
+	rest := fmt.Sprintf(" order by e.seq desc limit %d", pageEvents)
+	events, _, err := l.selected(ctx, stream, c.statement("select "+eventColumns+" from event e", rest))
+	return events, err
 }
 
 // recent returns the events of a stream after a sequence if they are in memory.

@@ -1,9 +1,12 @@
 package eventlog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 
@@ -71,6 +74,48 @@ func TestMaxParams(t *testing.T) {
 		if all, err := l.Requests(t.Context(), eventlog.RequestFilter{MaxParams: most}); err != nil || len(all) != 1 || string(all[0].Params) != want {
 			t.Errorf("at most %d bytes: %+v, %v", most, all, err)
 		}
+	}
+}
+
+// TestReadBack returns the newest events of some kinds and sizes first, and all in several pages.
+func TestReadBack(t *testing.T) {
+	t.Parallel()
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, eventlog.Config{DSN: dsn(t)})
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				for i, kind := range []string{"a", "b", "c", "b", "a", "b"} { // 1 to 6
+					if _, err := tx.Append(eventlog.Event{Stream: "s", Kind: kind, Payload: bytes.Repeat([]byte("x"), (i+1)<<20)}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			for want, sizes := range map[string]map[string]int{
+				"[5] [4] [2 1]": {"a": 5 << 20, "b": 5 << 20}, "[5] [1]": {"a": 5 << 20}, "[6] [4] [2]": {"b": 6 << 20, "a": 1}, "": {},
+			} {
+				got := ""
+				for before := int64(math.MaxInt64); ; {
+					events, err := l.ReadBack(t.Context(), "s", before, sizes)
+					must(t, err)
+					if len(events) == 0 {
+						break
+					}
+					var page []int64
+					for _, e := range events {
+						before, page = e.Seq, append(page, e.Seq)
+						if len(e.Payload) != int(e.Seq)<<20 {
+							t.Errorf("event %d has %d bytes", e.Seq, len(e.Payload))
+						}
+					}
+					got += fmt.Sprint(page, " ")
+				}
+				if strings.TrimSpace(got) != want {
+					t.Errorf("%v: pages %s, want %s", sizes, got, want)
+				}
+			}
+		})
 	}
 }
 
