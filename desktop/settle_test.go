@@ -77,7 +77,8 @@ func TestSettlePage(t *testing.T) {
 				t.Fatal(err)
 			}
 			launch(t, d, "chromium", "--app=file://"+file)
-			animates(t, d, 200*time.Millisecond, desktop.Size{Width: 400, Height: 120})
+			// A shorter wait may end between two ticks of the clock.
+			animates(t, d, time.Second, desktop.Size{Width: 400, Height: 120})
 			r, err := d.Screenshot(t.Context(), desktop.ScreenshotOptions{Settle: 200 * time.Millisecond, SettleTimeout: time.Minute, Scale: 0.5})
 			if err != nil || !r.Settled.Quiet {
 				t.Fatalf("picture: %+v, %v", r, err)
