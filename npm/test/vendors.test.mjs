@@ -112,7 +112,7 @@ test("daytona", async () => {
   });
   const daytona = await provider("daytona");
   const options = { client: { apiKey: "key", apiUrl: fake.url, useDeprecatedPolling: true } };
-  const sandbox = daytona({ ...options, args: ["--desktop-menu"], create: { resources: { cpu: 2 } } });
+  const sandbox = daytona({ ...options, args: ["--desktop-menu"], env: { API_KEY: "k" }, create: { resources: { cpu: 2 } } });
 
   const agent = await check(sandbox, "https://2468-signed.proxy.daytona.work");
   assert.equal(agent.sandboxId, "daytona/sbx");
@@ -120,8 +120,8 @@ test("daytona", async () => {
   assert.equal(created.headers.authorization, "Bearer key");
   assert.equal(created.body.buildInfo.dockerfileContent, "FROM ghcr.io/deskhand/deskhand:1.2.3-test\n");
   assert.equal(created.body.cpu, 2);
-  const env = { DESKHAND_HOST: "0.0.0.0", DESKHAND_PORT: "2468", DESKHAND_TOKEN: sandbox.token };
-  assert.deepEqual(created.body.env, env);
+  assert.deepEqual(created.body.env, { API_KEY: "k" }); // all programs of the sandbox have these
+  const env = { API_KEY: "k", DESKHAND_HOST: "0.0.0.0", DESKHAND_PORT: "2468", DESKHAND_TOKEN: sandbox.token };
   const executed = fake.calls.find(({ path }) => path.endsWith("/process/execute"));
   assert.equal(executed.body.command, "nohup deskhand server --desktop-menu >/tmp/deskhand.log 2>&1 &");
   assert.deepEqual(executed.body.envs, env);
