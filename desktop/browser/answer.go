@@ -21,7 +21,7 @@ const (
 	// maxFault bounds an error, in bytes.
 	maxFault = 64 << 10
 
-	// escaped is how many bytes Chromium writes for a character of a text that is no ASCII.
+	// escaped is how many bytes a character that is not ASCII takes in an answer of Chromium.
 	escaped = 6
 )
 

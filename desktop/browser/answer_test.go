@@ -45,7 +45,7 @@ while more := os.read(3, 1 << 20):
         if method == "Browser.close": raise SystemExit
 `
 
-// TestHostileAnswers checks that the answers of a program that is no browser cost little memory, and
+// TestHostileAnswers starts a program that only pretends to be a browser. Its answers cost little memory, and
 // return no more than was asked for.
 func TestHostileAnswers(t *testing.T) { // not parallel: it counts what the process allocates
 	testx11.Require(t, "python3")

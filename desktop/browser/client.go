@@ -27,7 +27,7 @@ const (
 	maxQueue     = 64 << 20  // bytes that wait for a client, or one message
 	maxQueues    = 128 << 20 // bytes that wait for all clients of a browser
 	maxSessions  = 1000      // of one client
-	maxContexts  = 1000      // of one client; downloads of further ones go where those of the profile go
+	maxContexts  = 1000      // browser contexts of one client; for more of them, the profile's folder for downloads is used
 	attachLimit  = 10 * time.Second
 	lastLimit    = 5 * time.Second
 )

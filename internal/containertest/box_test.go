@@ -155,7 +155,8 @@ func (b *box) browse(t *testing.T) {
 	})
 }
 
-// healthy wants the container's own check to succeed, and programs that nobody can read.
+// healthy checks that the container's health check succeeds, and that only root can read deskhand's
+// programs.
 func (b *box) healthy(t *testing.T) {
 	t.Helper()
 	if out := b.e.run(t, "exec", b.name, "deskhand", "health"); out != "ok" {

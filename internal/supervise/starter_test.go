@@ -171,7 +171,7 @@ func environOf(t *testing.T, g *Group, as *syscall.Credential, env []string) []s
 	return strings.Split(strings.TrimSuffix(out.String(), "\x00"), "\x00")
 }
 
-// The errors of the second step are those of execve and chdir, and leave no process.
+// If execve or chdir fails in the starter, Start returns that error, and no process is left.
 func TestStartAsUserFails(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)
