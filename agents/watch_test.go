@@ -44,15 +44,24 @@ func TestHostsNoticeThatOthersAreGone(t *testing.T) {
 	host(t, agents.Config{StateDir: filepath.Join(dir, "state")}) // which removes what the killed one left
 }
 
+// hostsOfPostgres returns two hosts that share Postgres. one reaches it through a proxy, and has the
+// server "srv".
+func hostsOfPostgres(t *testing.T) (p *testpostgres.Proxy, one, two *agents.Host) {
+	t.Helper()
+	c := testpostgres.Shared(t)
+	p = c.Proxy(t)
+	dsn := c.Schema(t)
+	cfg := agents.Config{GoneAfter: 200 * time.Millisecond}
+	one, two = hostOn(t, p.Through(dsn), cfg), hostOn(t, dsn, cfg)
+	post(t, one, "srv", initialize)
+	return p, one, two
+}
+
 // TestHostTakesItsServersBack: a host that has lost Postgres for so long that other hosts took
 // it for gone has its servers again when it is back.
 func TestHostTakesItsServersBack(t *testing.T) {
 	t.Parallel()
-	c := testpostgres.Shared(t)
-	p, dsn := c.Proxy(t), c.Schema(t)
-	cfg := agents.Config{GoneAfter: 200 * time.Millisecond}
-	one, two := hostOn(t, p.Through(dsn), cfg), hostOn(t, dsn, cfg)
-	post(t, one, "srv", initialize)
+	p, one, two := hostsOfPostgres(t)
 	id := newSession(t, one, "srv")
 	open := func(want int) {
 		t.Helper()
@@ -81,11 +90,7 @@ func TestHostTakesItsServersBack(t *testing.T) {
 // in the log again when a host is back that others took for gone.
 func TestHostTakesItsQuestionsBack(t *testing.T) {
 	t.Parallel()
-	c := testpostgres.Shared(t)
-	p, dsn := c.Proxy(t), c.Schema(t)
-	cfg := agents.Config{GoneAfter: 200 * time.Millisecond}
-	one, two := hostOn(t, p.Through(dsn), cfg), hostOn(t, dsn, cfg)
-	post(t, one, "srv", initialize)
+	p, one, two := hostsOfPostgres(t)
 	id := newSession(t, one, "srv")
 	prompted := prompt1(t, one, "srv", promptOf(id, "ask"))
 	stateOf(t, two, id, eventlog.Waiting)

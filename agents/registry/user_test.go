@@ -53,9 +53,9 @@ func TestRunAs(t *testing.T) {
 	}
 }
 
-// TestAskRemovesNothingOfRoots asks an agent that moves a directory with files of root's into
-// its working directory.
-func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it sets a variable
+// askedTemp makes a directory that all users may enter the one for temporary files.
+func askedTemp(t *testing.T) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may")
 	}
@@ -65,14 +65,27 @@ func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it se
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+// askedAsUser returns a registry in which a script is the agent "asked", as another user.
+func askedAsUser(t *testing.T, dir, text string) *Registry {
+	t.Helper()
+	agent := script(t, filepath.Join(dir, "agent"), text)
+	return newRegistry(t, Config{RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH")}, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
+}
+
+// TestAskRemovesNothingOfRoots asks an agent that moves a directory with files of root's into
+// its working directory.
+func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it sets a variable
+	dir := askedTemp(t)
 	theirs := filepath.Join(dir, "theirs")
 	write(t, filepath.Join(theirs, "moved", "private", "file"), "of root", 0o600)
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(theirs, "moved", "private"), 0o700), //nolint:gosec // others may enter it
 		os.Chown(theirs, 33, 33), os.Chown(filepath.Join(theirs, "moved"), 33, 33)); err != nil {
 		t.Fatal(err)
 	}
-	agent := script(t, filepath.Join(dir, "agent"), "mv "+filepath.Join(theirs, "moved")+" . && echo moved >&2; exit 7")
-	r := newRegistry(t, Config{RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH")}, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
+	r := askedAsUser(t, dir, "mv "+filepath.Join(theirs, "moved")+" . && echo moved >&2; exit 7")
 	if err := r.Ask(t.Context(), "asked"); err == nil || err.(*AskError).Stderr != "moved\n" { //nolint:errorlint // it is not wrapped
 		t.Errorf("asked: %#v", err)
 	}
@@ -84,23 +97,14 @@ func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it se
 // TestAskKeepsItsFolder asks an agent that puts a directory of a third user in the place of its
 // working directory.
 func TestAskKeepsItsFolder(t *testing.T) { //nolint:paralleltest // it sets a variable
-	if os.Geteuid() != 0 {
-		t.Skip("only root may")
-	}
-	dir, err := os.MkdirTemp("", "asked") //nolint:usetesting // other users cannot enter t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Setenv("TMPDIR", dir)
+	dir := askedTemp(t)
 	theirs, team := filepath.Join(dir, "theirs"), filepath.Join(dir, "theirs", "team")
 	write(t, filepath.Join(team, "private", "file"), "of another", 0o600)
 	if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chmod(team, 0o777), os.Chmod(filepath.Join(team, "private"), 0o700), //nolint:gosec // as /tmp
 		os.Chown(theirs, 33, 33), os.Chown(team, 65534, 65534), os.Chown(filepath.Join(team, "private"), 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
-	agent := script(t, filepath.Join(dir, "agent"), "p=$PWD; cd /; mv $p "+theirs+"/away && mv "+team+" $p; exit 7")
-	r := newRegistry(t, Config{RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH")}, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
+	r := askedAsUser(t, dir, "p=$PWD; cd /; mv $p "+theirs+"/away && mv "+team+" $p; exit 7")
 	if err := r.Ask(t.Context(), "asked"); err == nil {
 		t.Error("no error")
 	}

@@ -13,10 +13,9 @@ import (
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// TestProfileOfUser replaces the profile of a desktop's user by a link to a directory that only
-// root can enter. Start does not tell what is there.
-func TestProfileOfUser(t *testing.T) {
-	t.Parallel()
+// desktopOfUser returns a desktop whose programs run as another user.
+func desktopOfUser(t *testing.T) (*desktop.Desktop, supervise.User) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as another user")
 	}
@@ -24,7 +23,14 @@ func TestProfileOfUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := startDesktop(t, desktop.Config{RunAs: u.Name})
+	return startDesktop(t, desktop.Config{RunAs: u.Name}), u
+}
+
+// TestProfileOfUser replaces the profile of a desktop's user by a link to a directory that only
+// root can enter. Start does not tell what is there.
+func TestProfileOfUser(t *testing.T) {
+	t.Parallel()
+	d, u := desktopOfUser(t)
 	closed := t.TempDir()
 	profiles := filepath.Join(d.Status().Home, ".config", "deskhand", "browser")
 	if err := errors.Join(
@@ -43,14 +49,7 @@ func TestProfileOfUser(t *testing.T) {
 // TestUploadOfUser: an upload does not tell what is in a directory that only root can enter.
 func TestUploadOfUser(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root may run programs as another user")
-	}
-	u, err := supervise.LookupUser("www-data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := startDesktop(t, desktop.Config{RunAs: u.Name})
+	d, u := desktopOfUser(t)
 	closed, home := t.TempDir(), d.Status().Home
 	if err := errors.Join(
 		os.Chmod(closed, 0o700), os.Mkdir(filepath.Join(closed, "dir"), 0o700), //nolint:gosec // it is a directory
