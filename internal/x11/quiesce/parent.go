@@ -17,6 +17,9 @@ type parent struct {
 	runs     bool // a child does, such as the shell of a terminal that handles a key, or the shell starts a program
 	ends     bool // a child is a zombie, or has a pending signal that ends it
 	terminal bool // a child has a terminal that is not its parent's
+
+	// newest is when the newest of these children with terminals started, to a hundredth of a second.
+	newest time.Time
 }
 
 // endSignals are signals that end most programs.
@@ -40,6 +43,9 @@ func parentOf(pid int) parent {
 		if terminal := terminalOf(child); terminal != 0 && terminal != own {
 			p.terminal = true
 			p.runs = p.runs || starts(child, &grandchildren)
+			if _, age := activityOf(child); age > 0 && p.newest.Before(time.Now().Add(-age)) {
+				p.newest = time.Now().Add(-age)
+			}
 		}
 	}
 	return p
@@ -48,6 +54,9 @@ func parentOf(pid int) parent {
 // startLimit is the age at which a child that runs is a task of its parent, such as a loop in a
 // shell's background, rather than a program that starts.
 const startLimit = time.Second
+
+// startAccuracy is the accuracy of the start of a process (proc(5)).
+const startAccuracy = 10 * time.Millisecond
 
 // starts reports whether a process starts a program: a young child of it runs, and has not executed
 // the program. Until then the child may ignore Ctrl+C, and may not be what the terminal sends it to.
@@ -63,6 +72,11 @@ func starts(pid int, left *int) bool {
 		}
 	}
 	return false
+}
+
+// opened reports whether a terminal has started a program since a time: it has opened a tab.
+func (p parent) opened(since time.Time) bool {
+	return p.newest.After(since.Add(-startAccuracy))
 }
 
 // lost reports whether a child has ended since before.
@@ -108,8 +122,8 @@ func activityOf(pid int) (state string, age time.Duration) {
 	if len(fields) < 20 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
 		return "", 0
 	}
-	start, _ := strconv.ParseInt(string(fields[19]), 10, 64) // in hundredths of a second
-	return string(fields[0]), time.Duration(now.Nano()) - time.Duration(start)*10*time.Millisecond
+	start, _ := strconv.ParseInt(string(fields[19]), 10, 64)
+	return string(fields[0]), time.Duration(now.Nano()) - time.Duration(start)*startAccuracy
 }
 
 // statOf returns the fields of /proc/PID/stat after the process's name, which may contain anything

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestStarts: a shell starts a program while a new fork of it runs, and not while a fork has run for
@@ -48,5 +49,33 @@ func TestStarts(t *testing.T) {
 	left = maxFamily
 	if starts(loop, &left) {
 		t.Error("an old fork counts as a program that starts")
+	}
+}
+
+// TestOpened: a terminal has opened a tab when a program with a new terminal has started.
+func TestOpened(t *testing.T) {
+	t.Parallel()
+	before := time.Now()
+	cmd := exec.Command("sh", "-c", "script -qc 'exec sleep 1000' /dev/null & wait; :")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
+	var tab parent
+	until(t, "program with a terminal", func() bool {
+		for _, child := range childrenOf(cmd.Process.Pid) {
+			tab = parentOf(child)
+		}
+		return tab.terminal
+	})
+	if !tab.opened(before) {
+		t.Errorf("the program started at %v, want after %v", tab.newest, before)
+	}
+	if tab.opened(time.Now().Add(startAccuracy)) {
+		t.Errorf("the program started at %v, want before now", tab.newest)
+	}
+	if (parent{}).opened(time.Now()) {
+		t.Error("a process without children has opened a tab")
 	}
 }

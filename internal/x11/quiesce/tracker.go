@@ -295,10 +295,11 @@ func (t *Tracker) waitApplication(ctx context.Context, app *process, top xproto.
 		ended = ended || t.children.ends
 		return !t.children.ends && !t.children.runs, nil
 	})
-	if err != nil || !ended && !t.children.lost(before) {
+	if err != nil || !ended && !t.children.lost(before) && !t.children.opened(t.latest) {
 		return err
 	}
-	// The window or tab of a terminal closes when the program in the terminal ends.
+	// The window or tab of a terminal closes when the program in the terminal ends. What is typed
+	// into a new tab is lost until the terminal knows that its program has started.
 	return t.display.waitFamily(ctx, append(slices.Clone(t.children.children), app.pid), clickQuiet)
 }
 
