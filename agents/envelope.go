@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/deskhand/deskhand/internal/jsonlimit"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // envelope is one JSON-RPC message. It keeps the bytes that came and the places of some
@@ -253,13 +254,11 @@ func jsonString(s string) []byte { return encode(s) }
 
 // encode returns a value's JSON, without escapes for HTML. The value must have one.
 func encode(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	text, err := plainjson.Marshal(v)
+	if err != nil {
 		return []byte("null")
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return text
 }
 
 // idKey returns the same key for ids that a peer may take for equal, such as "\u0061" and

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // placeConfig writes a folder's file, as a repository brings it.
@@ -89,7 +89,7 @@ func TestFoundConfig(t *testing.T) {
 	}
 }
 
-func quoted(text string) string { b, _ := rest.MarshalJSON(text); return string(b) }
+func quoted(text string) string { b, _ := plainjson.Marshal(text); return string(b) }
 
 // TestDeepBodies: bodies that are nested deep are refused by name of the limit, and
 // cost nothing. A PUT of 20 kB took 836 MB.

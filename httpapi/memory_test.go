@@ -19,7 +19,7 @@ import (
 	"github.com/deskhand/deskhand/agents/computer"
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/desktop"
-	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // TestAnswerMemory asks for a large answer and does not read it. Further ones get 503
@@ -65,7 +65,7 @@ func TestClipboardMemory(t *testing.T) { //nolint:paralleltest // it measures th
 	s := startReal(t, Config{}, `{"width":64,"height":64}`)
 	const path, requests, limit = mainPath + "/clipboard", 40, 700 << 20
 	text := strings.Repeat("\x01é", 10<<20) // JSON needs 8 bytes for 3
-	body, err := rest.MarshalJSON(map[string]string{"text": text[:len(text)/4]})
+	body, err := plainjson.Marshal(map[string]string{"text": text[:len(text)/4]})
 	if err != nil {
 		t.Fatal(err)
 	}

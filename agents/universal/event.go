@@ -1,11 +1,11 @@
 package universal
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // The types of event.
@@ -50,11 +50,7 @@ func (e Event) JSON(raw []byte) ([]byte, error) {
 	if raw != nil && !e.Synthetic {
 		e.Raw = raw
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
+	return plainjson.Marshal(e)
 }
 
 // Item is a piece of a conversation.

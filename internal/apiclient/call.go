@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // reachTime bounds connecting to the server. Answers may take any time: programs
@@ -119,7 +121,7 @@ func (p *Report) replace(server Server, res *http.Response) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Path, err)
 	}
-	text, err := marshal(made)
+	text, err := plainjson.Marshal(made)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // place is the part of a request that a value belongs to.
@@ -173,7 +175,7 @@ func (d *document) encode(s *schema, texts []string) (json.RawMessage, error) {
 	case kind != "string" && json.Valid([]byte(text)):
 		return json.RawMessage(text), nil
 	}
-	return marshal(text)
+	return plainjson.Marshal(text)
 }
 
 func (d *document) encodeList(item *schema, texts []string) (json.RawMessage, error) {
@@ -184,7 +186,7 @@ func (d *document) encodeList(item *schema, texts []string) (json.RawMessage, er
 			return nil, err
 		}
 	}
-	return marshal(list)
+	return plainjson.Marshal(list)
 }
 
 // encodeObject reads JSON objects and KEY=VALUE, any number of them.
@@ -207,7 +209,7 @@ func (d *document) encodeObject(s *schema, texts []string) (json.RawMessage, err
 			return nil, err
 		}
 	}
-	return marshal(all)
+	return plainjson.Marshal(all)
 }
 
 // plain returns a JSON value as it stands in a URL or a header: a text without

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 const (
@@ -128,7 +130,7 @@ func (t *target) jsonBody() (*payload, error) {
 		}
 		members[f.name] = value
 	}
-	text, err := marshal(members)
+	text, err := plainjson.Marshal(members)
 	return payloadOf(text, jsonType), err
 }
 
@@ -186,13 +188,4 @@ func restOf(in io.Reader) int64 {
 		return -1
 	}
 	return info.Size() - at
-}
-
-// marshal is json.Marshal without the escapes that only HTML needs.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
 }

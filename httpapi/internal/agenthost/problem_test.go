@@ -10,7 +10,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
-	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // A session that cannot be restored is answered for what was in the way.
@@ -45,7 +45,7 @@ func TestRestoreProblems(t *testing.T) {
 		if p == nil || p.Status != c.status || p.Code != c.code || (p.Header.Get("Retry-After") != "") != c.retry || !strings.Contains(p.Detail, c.detail) {
 			t.Errorf("%s: %+v", name, p)
 		}
-		if text, err := rest.MarshalJSON(p); err != nil || name == "refused" && !strings.Contains(string(text), `"code":-32000,"data":{"a":1},"message":"log in first"`) {
+		if text, err := plainjson.Marshal(p); err != nil || name == "refused" && !strings.Contains(string(text), `"code":-32000,"data":{"a":1},"message":"log in first"`) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 type installBody struct {
@@ -61,9 +62,9 @@ func (a *area) install(ctx context.Context, in *installInput) (*rest.BodyOutput,
 		for i, a := range got.Artifacts {
 			body.Artifacts[i] = agentArtifact{string(a.Kind), a.Path, string(a.Source), a.Version}
 		}
-		return rest.MarshalJSON(body)
+		return plainjson.Marshal(body)
 	}, func(err error) []byte {
-		text, _ := rest.MarshalJSON(a.Fail(ctx, rest.Route{ID: "installAgent"}, err)) // it has the status that it would have had
+		text, _ := plainjson.Marshal(a.Fail(ctx, rest.Route{ID: "installAgent"}, err)) // it has the status that it would have had
 		return text
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // commandLine is a program, or a program with its first arguments.
@@ -175,7 +176,7 @@ func (s skillsSchema) check(text json.RawMessage) (json.RawMessage, error) {
 		}
 		sources[i] = m.text()
 	}
-	list, err := rest.MarshalJSON(sources)
+	list, err := plainjson.Marshal(sources)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +255,7 @@ func (all members) text() json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, _ := rest.MarshalJSON(m.name) // a string always has a text
+		name, _ := plainjson.Marshal(m.name) // a string always has a text
 		b.Write(name)
 		b.WriteByte(':')
 		b.Write(m.value)

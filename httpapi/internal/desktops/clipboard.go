@@ -19,6 +19,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 type clipboardQuery struct {
@@ -104,7 +105,7 @@ type textReader struct {
 }
 
 func newTextReader(text []byte, selection string) *textReader {
-	name, _ := rest.MarshalJSON(selection) // a string has no error
+	name, _ := plainjson.Marshal(selection) // a string has no error
 	return &textReader{text: text, piece: []byte(`{"text":"`), end: slices.Concat([]byte(`","selection":`), name, []byte("}"))}
 }
 
@@ -117,7 +118,7 @@ func (r *textReader) Read(p []byte) (int, error) {
 			for last := min(len(r.text), n+utf8.UTFMax); n < last && !utf8.RuneStart(r.text[n]); {
 				n++
 			}
-			piece, err := rest.MarshalJSON(string(r.text[:n]))
+			piece, err := plainjson.Marshal(string(r.text[:n]))
 			if err != nil {
 				return 0, err
 			}

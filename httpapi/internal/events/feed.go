@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // Message is an event for the client, and the position of its source after it.
@@ -126,7 +127,7 @@ func (f *feed) write(w *rest.EventWriter, batch []Message) (more bool) {
 		if m.Name == "" {
 			continue
 		}
-		data, err := rest.MarshalJSON(m.Data)
+		data, err := plainjson.Marshal(m.Data)
 		if err != nil {
 			return false
 		}

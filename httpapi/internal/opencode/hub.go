@@ -18,6 +18,7 @@ import (
 	"github.com/deskhand/deskhand/agents/opencode"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 const (
@@ -112,12 +113,12 @@ type globalEvent struct {
 // encode returns an event as both streams write it.
 func encode(directory string, e opencode.Event) (out hubEvent, err error) {
 	out.directory = directory
-	if out.local, err = rest.MarshalJSON(e); err == nil {
+	if out.local, err = plainjson.Marshal(e); err == nil {
 		named := directory
 		if named == "" {
 			named = "global"
 		}
-		out.global, err = rest.MarshalJSON(globalEvent{named, json.RawMessage(out.local)})
+		out.global, err = plainjson.Marshal(globalEvent{named, json.RawMessage(out.local)})
 	}
 	return out, err
 }
@@ -397,7 +398,7 @@ func (f *follower) tell(ctx context.Context, ids []string) {
 		if err != nil || deleted {
 			continue
 		}
-		text, err := rest.MarshalJSON(info)
+		text, err := plainjson.Marshal(info)
 		s := f.session(id)
 		if err != nil || s.sent == string(text) {
 			continue

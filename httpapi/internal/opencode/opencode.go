@@ -19,6 +19,7 @@ import (
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 	"github.com/deskhand/deskhand/process"
 )
 
@@ -192,7 +193,7 @@ func (a *area) translateErrors(c *fiber.Ctx) error {
 	if err := rest.DecodeJSON(response.Body(), &p); err != nil {
 		return errors.New("an error could not be translated: " + err.Error())
 	}
-	text, err := rest.MarshalJSON(errorBody{errorName(response.StatusCode()), errorData{p.Detail}})
+	text, err := plainjson.Marshal(errorBody{errorName(response.StatusCode()), errorData{p.Detail}})
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/deskhand/deskhand/agents/opencode"
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // prompts has the routes that have an agent do something.
@@ -315,7 +316,7 @@ func (a prompts) reply(c *call, t turn) (any, error) {
 func (a prompts) answerTo(ctx context.Context, t turn) (text json.RawMessage, err error) {
 	read := a.withTranscript(ctx, t.host, t.Session, func(tr *opencode.Transcript) {
 		if m, done := tr.Reply(t.user); m != nil && done {
-			text, err = rest.MarshalJSON(m)
+			text, err = plainjson.Marshal(m)
 		}
 	})
 	return text, cmp.Or(read, err)

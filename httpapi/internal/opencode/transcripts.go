@@ -10,6 +10,7 @@ import (
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/opencode"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // mostTranscripts is how many bytes of transcripts are kept in memory.
@@ -109,7 +110,7 @@ func (a *area) answerFrom(c *call, f func(*opencode.Transcript) any) (any, error
 	var bad error
 	err = a.withTranscript(c.ctx, s.host, s.Session, func(t *opencode.Transcript) {
 		if v := f(t); v != nil {
-			text, bad = rest.MarshalJSON(v)
+			text, bad = plainjson.Marshal(v)
 		}
 	})
 	switch {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // documentConfig configures huma: no pages of its own, unknown members allowed, null
@@ -18,7 +20,7 @@ import (
 func documentConfig(c Config) huma.Config {
 	jsonFormat := huma.Format{
 		Marshal: func(w io.Writer, v any) error {
-			text, err := MarshalJSON(v)
+			text, err := plainjson.Marshal(v)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 var errPanic = errors.New("panic")
@@ -54,7 +56,7 @@ func (a *API) answerError(c *fiber.Ctx, err error) error {
 
 // Write answers with a problem.
 func (a *API) Write(c *fiber.Ctx, p *Problem) {
-	text, err := MarshalJSON(p)
+	text, err := plainjson.Marshal(p)
 	if err != nil {
 		a.failed(askedOf(c), "problem", "code", p.Code, "error", err)
 		text = []byte(`{"type":"` + TypePrefix + Internal.Code + `","status":500}`)
@@ -86,7 +88,7 @@ func (a *API) answerMalformed(rc *fasthttp.RequestCtx, err error) {
 // answerRaw answers a request that does not reach fiber, and closes the connection:
 // the following bytes may not be a request.
 func answerRaw(rc *fasthttp.RequestCtx, p *Problem) {
-	text, err := MarshalJSON(p)
+	text, err := plainjson.Marshal(p)
 	if err != nil {
 		text = nil // the status has to do
 	}

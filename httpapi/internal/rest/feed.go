@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // Feed is the source of an event stream that is read batch by batch, at the pace of the
@@ -74,7 +76,7 @@ func (e *EventWriter) WriteText(name, id string, data []byte) {
 
 // WriteJSON writes an event whose data is JSON. It reports whether v can be encoded.
 func (e *EventWriter) WriteJSON(name string, id int64, v any) bool {
-	data, err := MarshalJSON(v)
+	data, err := plainjson.Marshal(v)
 	if err != nil {
 		return false
 	}

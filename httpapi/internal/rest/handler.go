@@ -15,6 +15,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // The headers in which Handler passes on what it knows of a connection. What a
@@ -109,7 +111,7 @@ func (a bridge) proxy(inside http.RoundTripper) *httputil.ReverseProxy {
 			if in, ok := r.Context().Value(incomingKey{}).(*incoming); ok {
 				p = cmp.Or(in.problem(err), p)
 			}
-			text, _ := MarshalJSON(p)
+			text, _ := plainjson.Marshal(p)
 			w.Header().Set("Content-Type", ProblemType)
 			w.WriteHeader(p.Status)
 			_, _ = w.Write(text)

@@ -1,11 +1,11 @@
 package rest
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // TypePrefix begins the type of every problem.
@@ -41,7 +41,7 @@ const ProblemType = "application/problem+json"
 // MarshalJSON writes type, title, status and detail in that order, then the
 // extra members, sorted.
 func (p *Problem) MarshalJSON() ([]byte, error) {
-	text, err := MarshalJSON(struct {
+	text, err := plainjson.Marshal(struct {
 		Type   string `json:"type"`
 		Title  string `json:"title"`
 		Status int    `json:"status"`
@@ -50,22 +50,11 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	if err != nil || len(p.Extra) == 0 {
 		return text, err
 	}
-	extra, err := MarshalJSON(p.Extra)
+	extra, err := plainjson.Marshal(p.Extra)
 	if err != nil {
 		return nil, err
 	}
 	return slices.Concat(text[:len(text)-1], []byte{','}, extra[1:]), nil
-}
-
-// MarshalJSON is json.Marshal without the escapes that only HTML needs.
-func MarshalJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 // Kind is what all problems of one sort have in common.

@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // ProblemOf returns the problem for an error. other is the kind of errors that have
@@ -298,7 +299,7 @@ func (r *Request) SendJSON(v any) error {
 		r.SetStatus(http.StatusNoContent)
 		return nil
 	}
-	text, err := MarshalJSON(v)
+	text, err := plainjson.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // Deadlines of WebSockets.
@@ -168,7 +169,7 @@ func (ws *Socket) SendWithin(d time.Duration, kind int, data []byte) error {
 
 // SendJSON sends a value as a text message.
 func (ws *Socket) SendJSON(v any) error {
-	data, err := MarshalJSON(v)
+	data, err := plainjson.Marshal(v)
 	if err != nil {
 		return err
 	}

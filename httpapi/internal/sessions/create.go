@@ -15,6 +15,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/internal/configfile"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 type sessionCreatedBody struct {
@@ -43,10 +44,10 @@ func (a *area) create(ctx context.Context, in *sessionCreateInput) (*rest.BodyOu
 		if err != nil {
 			return nil, agenthost.Names{Session: in.ID, Agent: in.Body.Agent}.Explain(err)
 		}
-		return rest.MarshalJSON(body)
+		return plainjson.Marshal(body)
 	}, func(err error) []byte {
 		p := a.Fail(ctx, rest.Route{ID: "createSession"}, err)
-		text, _ := rest.MarshalJSON(in.failure(p.Code, p))
+		text, _ := plainjson.Marshal(in.failure(p.Code, p))
 		return text
 	})
 }
@@ -67,7 +68,7 @@ func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateIn
 	if err != nil {
 		return a.explain(err, in)
 	}
-	payload, err := rest.MarshalJSON(in.Body)
+	payload, err := plainjson.Marshal(in.Body)
 	if err != nil {
 		return nil, err
 	}

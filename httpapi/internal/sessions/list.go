@@ -17,6 +17,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // SessionInfo describes a session.
@@ -213,7 +214,7 @@ func (l lister) page(ctx context.Context, cursor string) (all []SessionInfo, nex
 				return nil, "", agenthost.Names{Session: s.ID}.Explain(err)
 			}
 			info = info.shownTo(rest.GrantOf(ctx))
-			text, err := rest.MarshalJSON(info)
+			text, err := plainjson.Marshal(info)
 			if err != nil {
 				return nil, "", err
 			}
@@ -289,7 +290,7 @@ func (a *area) describe(ctx, refresh context.Context, log *eventlog.Log, session
 				info.AgentMode = *c.AgentMode
 			}
 			if c.MCP != nil {
-				info.MCP, _ = rest.MarshalJSON(c.MCP) // it was JSON
+				info.MCP, _ = plainjson.Marshal(c.MCP) // it was JSON
 			}
 		}
 	}
