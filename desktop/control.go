@@ -72,7 +72,7 @@ type control struct {
 
 	mu      sync.Mutex // guards the fields below
 	now     Control
-	used    time.Time  // the holder's latest input, or Since
+	used    time.Time  // the holder's latest input, or when it was last given control
 	acted   bool       // the holder has sent input
 	present []Presence // see Desktop.Actors
 	timer   *time.Timer
@@ -82,8 +82,9 @@ type control struct {
 
 // set changes the holder. The caller has mu.
 func (c *control) set(next Control) {
+	c.used = time.Now()
 	if next.Holder == nil || c.now.Holder == nil || !next.Holder.Same(*c.now.Holder) {
-		next.Since, c.used, c.acted = time.Now(), time.Now(), false
+		next.Since, c.acted = c.used, false
 	} else {
 		next.Since = c.now.Since
 	}
@@ -125,14 +126,15 @@ func (c Control) refuses(a Actor) bool {
 	return c.Holder != nil && !c.Holder.Same(a) && (c.Taken || a.Kind == ActorViewer)
 }
 
-// arm starts the timer that ends the control of an idle holder. The caller has mu.
+// arm sets the timer that ends control when the holder has been idle. The caller has mu.
 func (c *control) arm(expire func()) {
+	left := c.idle - time.Since(c.used)
 	switch {
 	case c.closed:
 	case c.timer == nil:
-		c.timer = time.AfterFunc(c.idle, expire)
+		c.timer = time.AfterFunc(left, expire)
 	default:
-		c.timer.Reset(c.idle)
+		c.timer.Reset(left)
 	}
 }
 

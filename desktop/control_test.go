@@ -152,6 +152,24 @@ func TestControlEvents(t *testing.T) {
 	pressKey(t, d, path)
 }
 
+// TestControlIdle checks that other actors, which do not get control, do not prolong it.
+func TestControlIdle(t *testing.T) {
+	t.Parallel()
+	const idle = 300 * time.Millisecond
+	d := start(t, desktop.Config{ControlIdle: idle})
+	if err := d.TakeControl(t.Context(), ann, false); err != nil {
+		t.Fatal(err)
+	}
+	for since := d.Control().Since; d.Control().Holder != nil; {
+		if err := d.ReleaseControl(t.Context(), bob); err != nil {
+			t.Fatal(err)
+		}
+		if held := time.Since(since); held > 30*idle {
+			t.Fatalf("an idle holder has had control for %v, want %v", held, idle)
+		}
+	}
+}
+
 // holdShift gives control to ann, who holds Shift from then on. It returns a context for her inputs.
 func holdShift(t *testing.T, d *desktop.Desktop) context.Context {
 	t.Helper()
