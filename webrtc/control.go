@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/deskhand/deskhand/desktop"
 )
@@ -76,7 +77,7 @@ func (g *signaling) takeOver(ctx context.Context, v *viewer, shared, force bool)
 	if shared {
 		take = g.s.d.TakeSharedControl
 	}
-	if err := take(v.ctx, v.actor, force); err != nil {
+	if err := v.gain(func() error { return take(v.ctx, v.actor, force) }); err != nil {
 		g.s.notifyHolder(v, err)
 		return g.send(ctx, "control/refused", map[string]string{"message": err.Error()})
 	}
@@ -155,8 +156,34 @@ func (g *signaling) give(v *viewer, id string) error {
 	case !v.controls(), to.options.ViewOnly:
 		return errControl
 	}
-	return g.s.d.GiveControl(v.ctx, v.actor, to.actor)
+	return to.gain(func() error { return g.s.d.GiveControl(v.ctx, v.actor, to.actor) })
 }
+
+// gain calls grant, which may give the viewer control. If the viewer has ended, also meanwhile, the
+// viewer does not keep control, and the error is ErrViewerNotFound.
+func (v *viewer) gain(grant func() error) error {
+	if v.ctx.Err() != nil {
+		return ErrViewerNotFound
+	}
+	err := grant()
+	if v.ctx.Err() != nil { // close may have released control before
+		v.releaseControl()
+		return ErrViewerNotFound
+	}
+	return err
+}
+
+// releaseControl ends the control of a viewer that has ended.
+func (v *viewer) releaseControl() {
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	if err := v.s.d.ReleaseControl(ctx, v.actor); err != nil {
+		v.s.log.Debug("control of a viewer that left", "error", err)
+	}
+}
+
+// partingTime bounds the release of a viewer's keys.
+const partingTime = 5 * time.Second
 
 // edits are the key combinations by which most programs edit.
 var edits = map[string]string{

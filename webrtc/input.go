@@ -315,5 +315,5 @@ func (v *viewer) askControl(ctx context.Context) error {
 		return errControl
 	}
 	v.wants.Store(true)
-	return v.s.d.RequestControl(ctx, v.actor)
+	return v.gain(func() error { return v.s.d.RequestControl(ctx, v.actor) })
 }

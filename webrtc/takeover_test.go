@@ -1,7 +1,9 @@
 package webrtc
 
 import (
+	"context"
 	"encoding/json"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -56,6 +58,41 @@ func TestTakeOver(t *testing.T) {
 	told("viewer", "ann", true)
 	ann.leave()
 	until(t, "exclusive control ends with its viewer", func() bool { return d.Control().Holder == nil })
+}
+
+// leaving is a desktop on which a viewer ends just before it is given control.
+type leaving struct {
+	*desktop.Desktop
+	leave atomic.Pointer[viewer] // nil: no viewer ends
+}
+
+func (d *leaving) TakeControl(ctx context.Context, a desktop.Actor, force bool) error {
+	if v := d.leave.Load(); v != nil {
+		v.close()
+	}
+	return d.Desktop.TakeControl(ctx, a, force)
+}
+
+// TestEndedViewerGetsNoControl checks that a viewer does not get control, or keep it, after its
+// connection has ended, while its signalling connection is still there.
+func TestEndedViewerGetsNoControl(t *testing.T) {
+	t.Parallel()
+	d := &leaving{Desktop: startDesktop(t, desktop.Config{})}
+	s := stream(t, d, Config{})
+	ann := watch(t, s, ViewerOptions{Name: "ann"})
+	<-ann.open
+	d.leave.Store(s.viewer(ann.id))
+	refused := func(event string) {
+		t.Helper()
+		ann.send(event, nil)
+		ann.event("control/refused")
+		if h := d.Control().Holder; h != nil {
+			t.Errorf("after %s, %v has control, and its connection has ended", event, h)
+		}
+	}
+	refused("control/take")
+	refused("control/take")
+	refused("control/request")
 }
 
 // TestRestartEvents checks that viewers receive the end and the restart of the X server.

@@ -306,11 +306,7 @@ func (v *viewer) close() {
 			finish()
 		}
 		v.work.Wait()
-		ctx, cancel := context.WithTimeout(context.Background(), partingTime)
-		defer cancel()
-		if err := v.s.d.ReleaseControl(ctx, v.actor); err != nil {
-			v.s.log.Debug("control of a viewer that left", "error", err)
-		}
+		v.releaseControl()
 		v.s.mu.Lock()
 		v.s.viewers = slices.DeleteFunc(v.s.viewers, func(o *viewer) bool { return o == v })
 		v.s.presenceChanged()
@@ -320,9 +316,6 @@ func (v *viewer) close() {
 		v.s.listenersChanged()
 	})
 }
-
-// partingTime bounds the release of a viewer's keys.
-const partingTime = 5 * time.Second
 
 func (v *viewer) info() ViewerInfo {
 	c := v.s.d.Control()
