@@ -185,6 +185,40 @@ func TestPageTerminal(t *testing.T) {
 	})
 }
 
+// TestPageTerminalPaste: a text cannot end the bracketed paste, or send other controls. Outside of
+// a bracketed paste, no line break is sent unasked, not even the last one.
+func TestPageTerminalPaste(t *testing.T) {
+	t.Parallel()
+	requireLibs(t)
+	s := startReal(t, Config{}, `{"width":640,"height":480}`)
+	v := s.view(t, s.withToken())
+	v.is("live")
+	const screen = `[role=tabpanel]:not([hidden]) .xterm-rows`
+	v.click(`#rail [aria-label="Terminal"]`)
+	v.holds(`document.activeElement.matches(".xterm textarea")`)
+	v.types(`PS1='$ '; stty -echo; printf '\033[?2004h'; echo re''ady; cat -vT; stty sane`)
+	v.press(enter)
+	v.shows(screen, "ready")
+	v.paste("a\x1b[201~\rb\u009b201~\x03\x7f\tc\nd")
+	v.press(enter)
+	v.shows(screen, "\n^[[200~a[201~\nb201~^Ic\nd^[[201~\n")
+
+	v.press(key{name: "c", code: "KeyC", virtual: 'C', modifiers: chromedp.ModifierCtrl})
+	v.types(`stty sane; clear; echo n''ow; cat`)
+	v.press(enter)
+	v.shows(screen, "now\n")
+	v.paste("whole\x1b\n")
+	v.shows("dialog[open] h2", "Paste with the line break?")
+	v.click(`dialog[open] .primary`)
+	v.shows(screen, "\nwhole\nwhole\n")
+	v.paste("last\r\n")
+	v.click(`dialog[open] button:nth-child(2)`) // without the line break
+	v.shows(screen, "\nlast")
+	v.types("word")
+	v.press(enter)
+	v.shows(screen, "\nlastword\nlastword\n")
+}
+
 // TestPageTerminalPlain: without third-party code terminals are plain text, and say so.
 func TestPageTerminalPlain(t *testing.T) {
 	t.Parallel()

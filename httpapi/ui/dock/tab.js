@@ -111,8 +111,8 @@ export class Tab extends EventTarget {
   async #paste(text) {
     const lines = text.replace(/[\r\n]+$/, "").split(/\r\n|\r|\n/);
     const about = make("p", { className: "dim" }, "A shell runs each line as soon as it is pasted.");
-    const choice = await ask(`Paste ${lines.length} lines?`, [about, make("pre", { tabIndex: 0, className: "preview" }, text)], [
-      { label: "Paste as one line", value: "one" }, { label: "Paste", value: "all", kind: "primary" },
+    const choice = await ask(lines.length === 1 ? "Paste with the line break?" : `Paste ${lines.length} lines?`, [about, make("pre", { tabIndex: 0, className: "preview" }, text)], [
+      { label: "Paste without line breaks", value: "one" }, { label: "Paste", value: "all", kind: "primary" },
     ]);
     if (choice) this.#screen.paste(choice === "one" ? lines.map((line) => line.trim()).join(" ") : text);
     this.focus();

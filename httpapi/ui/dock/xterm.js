@@ -6,6 +6,8 @@ import { adaptStyles } from "./policy.js";
 const scrollback = 5000; // lines
 const answer = /^\x1b(?:\[[?>=]?[\d;]*(?:[Rcnt]|\$y)|[\]P])/; // of a terminal: its cursor, attributes, status, size, modes, colors
 
+const controls = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g; // of C0, without tab, CR and LF; DEL; of C1
+
 const light = {
   background: "#ffffff", foreground: "#14181d", cursor: "#0b63a5", cursorAccent: "#ffffff", selectionBackground: "#0b63a540",
   black: "#14181d", red: "#b42318", green: "#17744a", yellow: "#8a5a00", blue: "#0b63a5", magenta: "#6d3fc0", cyan: "#0f6e7a", white: "#55606c",
@@ -30,7 +32,8 @@ export async function load() {
 
   /**
    * XtermScreen shows output in root. send gets what the user types, resized the new size,
-   * and leave is called for the keys that leave the terminal.
+   * leave is called for the keys that leave the terminal, and paste for a text with line breaks that
+   * the program would take as typed.
    */
   return class XtermScreen {
     #term;
@@ -51,11 +54,12 @@ export async function load() {
       term.onResize(resized);
       term.attachCustomKeyEventHandler((event) => this.#key(event, leave));
       root.addEventListener("paste", (event) => {
-        const text = event.clipboardData?.getData("text/plain") ?? "";
-        if (term.modes.bracketedPasteMode || !/[\r\n]./.test(text)) return;
         event.preventDefault();
         event.stopPropagation();
-        paste(text);
+        // xterm.js would send controls, and ESC [ 201 ~ ends a bracketed paste.
+        const text = (event.clipboardData?.getData("text/plain") ?? "").replace(controls, "");
+        if (!term.modes.bracketedPasteMode && /[\r\n]/.test(text)) paste(text);
+        else term.paste(text);
       }, true);
       theme.addEventListener("change", this.#recolor);
     }
