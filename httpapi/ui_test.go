@@ -227,6 +227,15 @@ func TestPageAsksForTheToken(t *testing.T) {
 	if kept := testbrowser.Evaluate[string](ctx, t, `sessionStorage.getItem("token")`); kept != s.Token() {
 		t.Errorf("the tab keeps the token %q", kept)
 	}
+	for _, link := range []string{"#/s/a%20b&token=other", "#/s/a%20b?t=other"} { // a route stays
+		testbrowser.Do(ctx, t, chromedp.Navigate("about:blank"), chromedp.Navigate(s.url+"/ui/"+link))
+		testbrowser.Holds(ctx, t, `document.body.dataset.state === "locked"`)
+		if at := testbrowser.Evaluate[string](ctx, t, "location.href"); at != s.url+"/ui/#/s/a%20b" {
+			t.Errorf("the page is at %s after %s, want it without the token", at, link)
+		}
+		testbrowser.Do(ctx, t, chromedp.SendKeys("#token", s.Token()+"\r"))
+		testbrowser.Holds(ctx, t, `document.body.dataset.state === "off"`)
+	}
 }
 
 // TestPageTakesInspectorURLs: the page takes a token and headers from the query, as the SDK of

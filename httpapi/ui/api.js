@@ -30,7 +30,8 @@ const storage = "token";
 // reload would send.
 function takeToken() {
   const url = new URL(location.href);
-  const fragment = new URLSearchParams(url.hash.slice(1));
+  const [, route, rest] = /^#?((?:\/[^?&]*)?)(.*)/.exec(url.hash);
+  const fragment = new URLSearchParams(rest);
   let given = null;
   for (const params of [url.searchParams, fragment]) {
     for (const key of ["token", "t"]) {
@@ -40,7 +41,7 @@ function takeToken() {
   }
   if (given === null) return false;
   sessionStorage.setItem(storage, given);
-  if (!url.hash.startsWith("#/")) url.hash = fragment.toString(); // a route stays
+  url.hash = [route, fragment].filter(String).join("&");
   history.replaceState(null, "", url);
   return true;
 }
