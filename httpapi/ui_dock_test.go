@@ -244,6 +244,11 @@ func TestPageEvents(t *testing.T) {
 	testbrowser.Await[bool](v.ctx, t, `import(document.querySelector('script[type="module"]').src.replace("main.js", "api.js")).then(({ server }) => server("POST", "processes", { command: "true", args: ["it's"] }).then(() => true))`)
 	v.holds(`(`+last+`?.querySelector("button").click(), window.copied?.includes(`+"`"+`--json '{"command":"true","args":["it'\\''s"]}'`+"`"+`))`, "/v1/processes")
 	v.holds(last+`.querySelector(".status").textContent === "200"`, "/v1/processes")
+	testbrowser.Await[bool](v.ctx, t, `import(document.querySelector('script[type="module"]').src.replace("main.js", "api.js")).then(({ server }) => server("POST", "sessions/none/questions/one/reply", { answers: [["secret"]] }).catch(() => true))`)
+	v.holds(`(`+last+`?.querySelector("button").click(), window.copied?.includes("/questions/one/reply"))`, "/reply")
+	if copied := testbrowser.Evaluate[string](v.ctx, t, `window.copied`); strings.Contains(copied, "secret") {
+		t.Errorf("an answer to a question is in the command %s", copied)
+	}
 	v.shots("requests")
 
 	choose := func(value string) {

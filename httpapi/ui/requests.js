@@ -3,7 +3,7 @@
 const most = 500;
 
 // These bodies may have passwords, which must not get into the history of a shell.
-const secret = /\/(secrets|tokens|credentials|keyboard|clipboard|messages)\b/;
+const secret = /\/(secrets|tokens|credentials|keyboard|clipboard|messages|questions)\b/;
 
 class Requests extends EventTarget {
   /** The latest calls, oldest first: { at, method, url, body, status, ms }. */
