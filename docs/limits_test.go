@@ -71,6 +71,7 @@ func TestLimits(t *testing.T) {
 		{"httpapi/internal/rest/websocket.go", "messageTime = time.Minute", "A message must be complete a minute after its beginning."},
 		{"httpapi/internal/rest/websocket.go", "stalledSocket = 5 * time.Minute", "or of a WebSocket within 5 minutes"},
 		{"httpapi/internal/rest/adapter.go", "slowClient = 30 * time.Second", "A client must accept each part of an answer within 30 s"},
+		{"httpapi/internal/events/history.go", "historyBytes = 4 << 20", "processes and configuration are kept, or fewer with 4 MiB."},
 		{"httpapi/internal/rest/places.go", "GuestPlaces = 256", "At most 256 requests with guest tokens"},
 		{"httpapi/internal/rest/places.go", "largePlaces = 2", "two with guest tokens and two others are handled"},
 		{"httpapi/internal/rest/connlimit.go", "DefaultMaxConnections = 4096", "at most 4096. Desktops, agents and recordings have the other half."},

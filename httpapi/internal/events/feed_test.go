@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 )
@@ -79,6 +80,35 @@ func TestHistoryIsBounded(t *testing.T) {
 			t.Errorf("%s: %v, want %v", topic, got, want)
 		}
 	}
+}
+
+// TestHistoryBytes: large changes leave the history early, and the newest one stays, however large.
+func TestHistoryBytes(t *testing.T) {
+	t.Parallel()
+	h := NewHistory()
+	publish := func(size int) {
+		h.Publish("processes", "created", map[string]any{"args": strings.Repeat("x", size)})
+	}
+	check := func(after uint64, wantLost bool) {
+		t.Helper()
+		if c, _, lost := h.next(after); lost != wantLost || (c.data == nil) != wantLost {
+			t.Errorf("after %d of %d changes: lost = %v, want %v", after, h.newest(), lost, wantLost)
+		}
+	}
+	for range 6 {
+		publish(1 << 20)
+	}
+	check(2, true)
+	check(3, false)
+	check(5, false)
+	publish(historyBytes)
+	check(5, true)
+	check(6, false)
+	for range historySize {
+		publish(1)
+	}
+	check(6, true)
+	check(7, false)
 }
 
 // TestPositionEnds: a source removes its position, so that ids do not grow.

@@ -3,41 +3,62 @@ package events
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
-// historySize is how many changes are kept for clients that resume.
-const historySize = 256
+// historySize is how many changes are kept for clients that resume, and historyBytes how many
+// bytes of JSON they have together. The newest change is always kept.
+const (
+	historySize  = 256
+	historyBytes = 4 << 20
+)
 
 // History keeps the newest changes of topics that nothing else stores. Its methods may be
 // called from any goroutine.
 type History struct {
 	name string // differs after a restart of the server
 
-	mu   sync.Mutex // guards the fields below
-	ring [historySize]change
-	last uint64        // the number of the newest change
-	wake chan struct{} // closed at the next change; nil: no stream waits
+	mu    sync.Mutex // guards the fields below
+	ring  [historySize]change
+	first uint64        // the number of the oldest change that is kept
+	last  uint64        // the number of the newest change
+	bytes int           // of the changes that are kept
+	wake  chan struct{} // closed at the next change; nil: no stream waits
 }
 
 type change struct {
 	topic string
-	data  any
+	data  json.RawMessage
 }
 
 // NewHistory returns an empty history.
-func NewHistory() *History { return &History{name: rand.Text()[:8]} }
+func NewHistory() *History { return &History{name: rand.Text()[:8], first: 1} }
 
 // Publish adds a change of a topic. fields are the members of the event. It does not block.
 func (h *History) Publish(topic, kind string, fields map[string]any) {
 	data := map[string]any{"type": kind, "time": time.Now()}
 	maps.Copy(data, fields)
+	text, err := plainjson.Marshal(data)
+	if err != nil {
+		panic(fmt.Sprintf("events: a change of %s: %v", topic, err))
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for h.first <= h.last && (h.last-h.first+1 == historySize || h.bytes+len(text) > historyBytes) {
+		oldest := &h.ring[h.first%historySize]
+		h.bytes -= len(oldest.data)
+		*oldest = change{}
+		h.first++
+	}
 	h.last++
-	h.ring[h.last%historySize] = change{topic, data}
+	h.bytes += len(text)
+	h.ring[h.last%historySize] = change{topic, text}
 	if h.wake != nil {
 		close(h.wake)
 		h.wake = nil
@@ -57,7 +78,7 @@ func (h *History) next(after uint64) (c change, wait <-chan struct{}, lost bool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case after > h.last, after+historySize < h.last:
+	case after > h.last, after+1 < h.first:
 		return change{}, nil, true
 	case after == h.last:
 		if h.wake == nil {
