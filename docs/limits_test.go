@@ -127,6 +127,8 @@ func TestLimits(t *testing.T) {
 		{"desktop/secrets/secrets.go", "MaxSecrets = 256", "At most 256 secrets exist"},
 		{"desktop/secrets/secrets.go", "MaxValue = 64 << 10", "of 1 to 65,536 bytes each"},
 		{"desktop/clipboard.go", "maxViewed = 1 << 20", "The server stops reading after 1 MiB"},
+		{"internal/supervise/spec.go", "maxArgs = 4 << 10", "Of the arguments of a process the server keeps 4 KiB."},
+		{"httpapi/internal/processes/process.go", "listBytes = 8 << 20", "A list of processes has at most 8 MiB of arguments"},
 		{"internal/supervise/group.go", "keepOpen = 128", "This holds for the last 128 outputs"},
 		{"internal/x11/selection_send.go", "maxReplaced = 64 << 20", "have at most 64 MiB together. Beyond that the oldest transfers end."},
 		{"internal/x11/window_read.go", "maxWindows = 512", "A list of windows has the first 512 windows"},

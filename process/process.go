@@ -67,7 +67,7 @@ func signalName(s syscall.Signal) string {
 type Info struct {
 	ID          string // such as "proc_7"; unique in this program, with increasing numbers
 	Command     string
-	Args        []string // read-only
+	Args        []string // the first 4 KiB, with an ellipsis where they are cut; read-only
 	Dir         string   // empty for this program's working directory
 	Terminal    bool
 	Interactive bool
@@ -136,11 +136,11 @@ func (m *Manager) Start(s Spec) (*Process, error) {
 	i := p.child.Info()
 	p.id = i.ID
 	p.info = Info{
-		ID: i.ID, Command: s.Command, Args: s.Args, Dir: s.Dir, Terminal: s.Terminal, Interactive: s.Interactive,
+		ID: i.ID, Command: s.Command, Args: i.Args, Dir: s.Dir, Terminal: s.Terminal, Interactive: s.Interactive,
 		Owner: s.Owner, Running: true, PID: i.PID, Started: i.Started, number: i.Number,
 	}
 	p.text = len(s.Command) + len(s.Dir)
-	for _, a := range s.Args {
+	for _, a := range i.Args {
 		p.text += len(a)
 	}
 	m.add(p)

@@ -73,7 +73,7 @@ type Info struct {
 	Running         bool
 	Exit            Exit // the zero value while it runs
 	Path            string
-	Args            []string // without the program's name
+	Args            []string // the first 4 KiB, without the program's name
 	Started, Ended  time.Time
 	LogPath         string
 	Number          uint64 // of ID; numbers increase in the order of starts
@@ -107,7 +107,7 @@ func (g *Group) spawn(s Spec) (*Child, error) {
 		st.abandon()
 		return nil, err
 	}
-	c.command.env = nil // frees memory: records of ended children are kept
+	c.command.argv, c.command.env = nil, nil // frees memory: records of ended children are kept
 	g.keep(c)
 	go c.pump()
 	go c.watch()
@@ -490,7 +490,7 @@ func (c *Child) Forget() bool { return c.group.drop(c) }
 func (c *Child) Info() Info {
 	i := Info{
 		ID: c.id, Name: c.name, Owner: c.group.cfg.Owner, PID: c.pid, Running: !c.ended(),
-		Path: c.command.path, Args: c.command.argv[1:], Started: c.started, LogPath: c.logPath, Number: c.number,
+		Path: c.command.path, Args: c.command.args, Started: c.started, LogPath: c.logPath, Number: c.number,
 	}
 	if !i.Running {
 		i.Exit = c.Exit()

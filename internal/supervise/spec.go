@@ -6,9 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // GroupVariable is the environment variable that names the group of a process: the
@@ -89,6 +91,23 @@ type command struct {
 	path string
 	argv []string
 	env  []string
+	args []string // for Info
+}
+
+// maxArgs bounds the arguments that are kept of a child, in bytes.
+const maxArgs = 4 << 10
+
+// shortened returns arguments up to maxArgs, with an ellipsis where they are cut.
+func shortened(args []string) []string {
+	short := slices.Clone(args)
+	left := maxArgs
+	for i, arg := range args {
+		if left -= len(arg) + int(unsafe.Sizeof(arg)); left < 0 {
+			short[i] = strings.ToValidUTF8(arg[:max(0, len(arg)+left)], "") + "…"
+			return slices.Clone(short[:i+1])
+		}
+	}
+	return short
 }
 
 func (s Spec) resolve() (command, error) {
@@ -128,7 +147,7 @@ func (s Spec) resolve() (command, error) {
 		}
 		return nil
 	})
-	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env}, err
+	return command{path: path, argv: append([]string{s.Path}, s.Args...), env: env, args: shortened(s.Args)}, err
 }
 
 // closeMaster closes the master of a child that could not start.

@@ -33,7 +33,7 @@ type startBody struct {
 type processInfo struct {
 	ID          string        `json:"id" example:"proc_7"`
 	Command     string        `json:"command"`
-	Args        []string      `json:"args" nullable:"false"`
+	Args        []string      `json:"args" nullable:"false" doc:"The first 4 KiB, with an ellipsis where they are cut. A list has at most 8 MiB of args and cwd; the rest is left out"`
 	Cwd         string        `json:"cwd,omitempty"`
 	TTY         bool          `json:"tty"`
 	Interactive bool          `json:"interactive"`
@@ -131,13 +131,18 @@ func Register(api *rest.API, cfg Config) *Area {
 func describeProcess(p *process.Process, usage bool) (processInfo, error) {
 	info := processOf(p.Info())
 	if usage && info.PID != 0 {
-		u, err := p.Usage()
-		if err != nil {
-			return info, err
-		}
-		info.Usage = &usageInfo{Processes: u.Processes, CPUMS: u.CPU.Milliseconds(), RSSBytes: u.Memory}
+		return info, info.measure(p)
 	}
 	return info, nil
+}
+
+// measure adds what a process uses.
+func (i *processInfo) measure(p *process.Process) error {
+	u, err := p.Usage()
+	if err == nil {
+		i.Usage = &usageInfo{Processes: u.Processes, CPUMS: u.CPU.Milliseconds(), RSSBytes: u.Memory}
+	}
+	return err
 }
 
 // spec is what a body asks to start.
@@ -215,20 +220,40 @@ func (a *Area) listProcesses(ctx context.Context, in *listInput) (*processesOutp
 		infos = m.guests.List(process.OwnerUser)
 	}
 	out := &processesOutput{}
-	out.Body.Processes = make([]processInfo, len(infos))
+	out.Body.Processes = describeAll(infos)
 	for i, info := range infos {
-		out.Body.Processes[i] = processOf(info)
 		if !in.Usage || !info.Running {
 			continue
 		}
 		// One that is forgotten meanwhile has nothing to measure any more.
 		if p, _, err := m.with(info.ID); err == nil {
-			if out.Body.Processes[i], err = describeProcess(p, true); err != nil {
+			if err := out.Body.Processes[i].measure(p); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return out, nil
+}
+
+// listBytes bounds the arguments and directories in a list.
+const listBytes = 8 << 20
+
+// describeAll describes processes for a list. Those for whose arguments and directory there is no
+// room have none.
+func describeAll(infos []process.Info) []processInfo {
+	list := make([]processInfo, len(infos))
+	left := listBytes
+	for i, info := range infos {
+		left -= len(info.Dir)
+		for _, arg := range info.Args {
+			left -= len(arg)
+		}
+		if left < 0 {
+			info.Dir, info.Args = "", nil
+		}
+		list[i] = processOf(info)
+	}
+	return list
 }
 
 // registerEnding adds what ends processes and forgets them.
