@@ -60,11 +60,12 @@ type tabs struct {
 	followed  map[string]*tab // by session of this package
 	uses      uint64          // of tabs
 	downloads []*Download
-	changed   chan struct{} // closed when something of the above changes; nil: no caller waits
-	outbox    []func()      // see post
-	ended     []string      // sessions whose commands are to be answered; see route
-	second    time.Time     // of emitted
-	emitted   int           // events in that second
+	changed   chan struct{}   // closed when something of the above changes; nil: no caller waits
+	outbox    []postedCommand // see post
+	outboxed  int             // bytes of outbox
+	ended     []string        // sessions whose commands are to be answered; see route
+	second    time.Time       // of emitted
+	emitted   int             // events in that second
 }
 
 // clients serves the clients of the DevTools protocol.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,39 @@ func TestLastMessages(t *testing.T) {
 	case <-sent:
 	case <-time.After(4 * lastLimit):
 		t.Fatal("the client is not ended")
+	}
+}
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // no machine has so much
+}
+
+// TestUnreadAnswers: a browser that does not read is ended before the answers to its events fill the
+// memory, and no long id is sent back.
+func TestUnreadAnswers(t *testing.T) {
+	b, event := fakeBrowser()
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
+	b.all[0].empty = true
+	before := heap()
+	for range 20 {
+		event("S", "Fetch.requestPaused", `{"requestId":"%s"}`, strings.Repeat("x", 1<<20))
+	}
+	if n := heap() - before; n > 1<<20 {
+		t.Errorf("%d bytes wait for the browser", n)
+	}
+	var most int64
+	for i := 0; b.conn.err == nil && i < 500_000; i++ {
+		event("S", "Fetch.requestPaused", `{"requestId":"%0100d"}`, i)
+		if i%50_000 == 0 {
+			most = max(most, heap()-before)
+		}
+	}
+	if !errors.Is(b.conn.err, errNotRead) || most > maxOutbox*3/2 || len(b.outbox) > 0 {
+		t.Errorf("%v; up to %d bytes waited, %d commands are left", b.conn.err, most, len(b.outbox))
 	}
 }
 

@@ -163,7 +163,7 @@ func (b *tabs) setStorages(ctx context.Context, origins []Origin) error {
 // requestPaused answers a request of a tab that setStorages has opened.
 func (t *tab) requestPaused(params json.RawMessage) {
 	var v struct{ RequestID string }
-	if !t.empty || json.Unmarshal(params, &v) != nil {
+	if !t.empty || json.Unmarshal(params, &v) != nil || len(v.RequestID) > maxID {
 		return
 	}
 	t.b.post(t.session, "Fetch.fulfillRequest", map[string]any{

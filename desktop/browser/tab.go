@@ -253,21 +253,35 @@ func (b *tabs) watchSession(session string) {
 	}
 }
 
-// maxOutbox bounds the commands of post that wait. Those of all sessions of all clients, when control
-// changes, are a tenth of that.
-const maxOutbox = 1 << 20
+// maxOutbox bounds the commands of post that wait, in bytes. Those of all sessions of all clients, when
+// control changes, have less than half of that.
+const maxOutbox = 64 << 20
+
+// outboxEntry is what an entry of the outbox takes in addition to its texts.
+const outboxEntry = 128
+
+// postedCommand is a command of post that waits.
+type postedCommand struct {
+	session, method string
+	params          []byte
+}
+
+func (p postedCommand) send(c *conn) {
+	_, _ = c.send(context.Background(), quote(p.session), quote(p.method), p.params, nil)
+}
 
 var errNotRead = errors.New("the browser does not read what it is sent")
 
 // post sends a command whose answer does not matter, without waiting for the pipe.
 func (b *tabs) post(session, method string, params any) {
-	if len(b.outbox) >= maxOutbox {
+	p := postedCommand{session, method, encode(params)}
+	b.outboxed += len(session) + len(p.params) + outboxEntry
+	if b.outboxed > maxOutbox {
+		b.outbox = nil
 		b.conn.end(errNotRead)
 		return
 	}
-	b.outbox = append(b.outbox, func() {
-		_, _ = b.conn.send(context.Background(), quote(session), quote(method), encode(params), nil)
-	})
+	b.outbox = append(b.outbox, p)
 	select {
 	case b.posted <- struct{}{}:
 	default:
@@ -279,10 +293,10 @@ func (b *tabs) sendPosts() {
 	for {
 		b.mu.Lock()
 		posts := b.outbox
-		b.outbox = nil
+		b.outbox, b.outboxed = nil, 0
 		b.mu.Unlock()
-		for _, f := range posts {
-			f()
+		for _, p := range posts {
+			p.send(b.conn)
 		}
 		select {
 		case <-b.posted:

@@ -259,7 +259,7 @@ func TestSilentBrowser(t *testing.T) {
 		t.Errorf("%d commands", len(c.pending))
 	}
 	b.post("S", "Page.enable", nil)
-	if b.outbox[0](); len(c.pending) != 5 {
+	if b.outbox[0].send(c); len(c.pending) != 5 {
 		t.Errorf("%d commands", len(c.pending))
 	}
 
