@@ -63,6 +63,7 @@ type tabs struct {
 	changed   chan struct{}   // closed when something of the above changes; nil: no caller waits
 	outbox    []postedCommand // see post
 	outboxed  int             // bytes of outbox
+	added     int             // see recorded
 	ended     []string        // sessions whose commands are to be answered; see route
 	second    time.Time       // of emitted
 	emitted   int             // events in that second

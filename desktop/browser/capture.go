@@ -215,7 +215,8 @@ type TabQuery struct {
 	Tab string `json:"tab,omitempty"` // empty: the active one
 }
 
-// ConsoleLog is what a page has written to its console: the latest 200 messages.
+// ConsoleLog is what a page has written to its console: the latest 200 messages. A browser keeps
+// 64 MiB of messages and requests of all tabs, and drops the oldest.
 type ConsoleLog struct {
 	Messages []ConsoleMessage `json:"messages"`
 	Dropped  uint64           `json:"dropped"` // the number of earlier messages
@@ -233,7 +234,7 @@ func (b *Browser) Console(ctx context.Context, q TabQuery) (ConsoleLog, error) {
 }
 
 // NetworkLog is what a page has requested: the latest 200 requests that have ended, and those
-// under way.
+// under way. See also [ConsoleLog].
 type NetworkLog struct {
 	Requests []NetworkRequest `json:"requests"`
 	Dropped  uint64           `json:"dropped"` // the number of earlier requests

@@ -102,6 +102,35 @@ func TestUnreadAnswers(t *testing.T) {
 	}
 }
 
+// TestRecordsOfManyTabs checks that the records of all tabs together are bounded, and that the newest stay.
+func TestRecordsOfManyTabs(t *testing.T) {
+	b, event := fakeBrowser()
+	long := strings.Repeat("\U00010000", maxText)
+	for i := range 60 {
+		event("", "Target.attachedToTarget", attached, fmt.Sprint("S", i), fmt.Sprint("T", i), "page")
+	}
+	before := heap()
+	for n := range 150 {
+		for i := range 60 {
+			session := fmt.Sprint("S", i)
+			event(session, "Network.requestWillBeSent", `{"requestId":"%d","request":{"method":"%s","url":"%s"}}`, n, long, long)
+			event(session, "Network.responseReceived", `{"requestId":"%d","response":{"mimeType":"%s"}}`, n, long)
+			if n%2 == 0 {
+				event(session, "Network.loadingFailed", `{"requestId":"%d","errorText":"%s"}`, n, long)
+			}
+		}
+	}
+	if n := heap() - before; n > maxRecorded*5/4 || n < maxRecorded/2 {
+		t.Errorf("the records have %d bytes", n)
+	}
+	for _, tab := range b.all {
+		kept := uint64(len(tab.network.values) + len(tab.requests))
+		if tab.requests["149"] == nil || tab.network.values[len(tab.network.values)-1].id != "148" || kept+tab.network.dropped != 150 {
+			t.Errorf("tab %s has %d requests, and %d were dropped", tab.id, kept, tab.network.dropped)
+		}
+	}
+}
+
 // TestCutMessages checks that a message that ends anywhere is refused.
 func TestCutMessages(t *testing.T) {
 	const whole = `{"id":1,"method":"X","params":{"a":[1,"\\\""],"b":{}}}`

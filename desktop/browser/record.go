@@ -3,9 +3,11 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
@@ -13,10 +15,68 @@ import (
 // ringSize is how many console messages and requests of a tab are kept.
 const ringSize = 200
 
+// maxRecorded bounds the console messages and requests of all tabs, in bytes. Beyond it the oldest ones
+// are dropped.
+const maxRecorded = 64 << 20
+
+// record is a [ConsoleMessage] or a [NetworkRequest].
+type record interface{ begun() time.Time }
+
 // ring keeps the latest values.
-type ring[T any] struct {
+type ring[T record] struct {
 	values  []T
 	dropped uint64
+}
+
+// dropUntil drops the values that have begun by then.
+func (r *ring[T]) dropUntil(then time.Time) {
+	before := len(r.values)
+	r.values = slices.DeleteFunc(r.values, func(v T) bool { return !v.begun().After(then) })
+	r.dropped += uint64(before - len(r.values)) //nolint:gosec // not negative
+}
+
+// recorded counts bytes that were added to records. Once they are a quarter of maxRecorded, it drops the
+// oldest records until all have at most three quarters. The caller has mu.
+func (b *tabs) recorded(size int) {
+	if b.added += size; b.added <= maxRecorded/4 {
+		return
+	}
+	b.added = 0
+	type entry struct {
+		begun time.Time
+		size  int
+	}
+	var all []entry
+	for _, t := range b.all {
+		for _, m := range t.console.values {
+			all = append(all, entry{m.begun(), m.size()})
+		}
+		for _, r := range t.network.values {
+			all = append(all, entry{r.begun(), r.size()})
+		}
+		for _, r := range t.requests {
+			all = append(all, entry{r.begun(), r.size()})
+		}
+	}
+	slices.SortFunc(all, func(x, y entry) int { return y.begun.Compare(x.begun) }) // the newest first
+	left := maxRecorded * 3 / 4
+	for _, e := range all {
+		if left -= e.size; left < 0 {
+			b.dropUntil(e.begun)
+			return
+		}
+	}
+}
+
+// dropUntil drops the records that have begun by then.
+func (b *tabs) dropUntil(then time.Time) {
+	for _, t := range b.all {
+		t.console.dropUntil(then)
+		t.network.dropUntil(then)
+		before := len(t.requests)
+		maps.DeleteFunc(t.requests, func(_ string, r *NetworkRequest) bool { return !r.begun().After(then) })
+		t.network.dropped += uint64(before - len(t.requests)) //nolint:gosec // not negative
+	}
 }
 
 func (r *ring[T]) add(v T) {
@@ -37,6 +97,13 @@ type ConsoleMessage struct {
 	Line  int       `json:"line,omitempty"` // from 1
 }
 
+func (m ConsoleMessage) begun() time.Time { return m.Time }
+
+// size returns the bytes in memory.
+func (m ConsoleMessage) size() int {
+	return int(unsafe.Sizeof(m)) + len(m.Level) + len(m.Text) + len(m.URL)
+}
+
 // NetworkRequest is a request of a page. Its texts have at most 1024 characters.
 type NetworkRequest struct {
 	Time     time.Time `json:"time"`
@@ -50,9 +117,16 @@ type NetworkRequest struct {
 	Done     bool      `json:"done"`
 
 	id    string
-	begun float64 // by the browser's clock
+	start float64 // by the browser's clock
 	// Milliseconds is how long the request took.
 	Milliseconds int64 `json:"ms,omitempty"`
+}
+
+func (r NetworkRequest) begun() time.Time { return r.Time }
+
+// size returns the bytes in memory.
+func (r NetworkRequest) size() int {
+	return int(unsafe.Sizeof(r)) + len(r.Method) + len(r.URL) + len(r.Type) + len(r.MimeType) + len(r.Failed) + len(r.id)
 }
 
 type stackTrace struct {
@@ -119,6 +193,7 @@ func (t *tab) consoleCalled(params json.RawMessage) {
 		v.StackTrace.place(&m)
 	}
 	t.console.add(m)
+	t.b.recorded(m.size())
 }
 
 // exception is an exception of a script.
@@ -148,6 +223,7 @@ func (t *tab) exceptionThrown(params json.RawMessage) {
 	m := ConsoleMessage{Time: time.Now(), Level: "exception", Text: limited(e.message()), URL: limited(e.URL), Line: e.LineNumber + 1}
 	e.StackTrace.place(&m)
 	t.console.add(m)
+	t.b.recorded(m.size())
 }
 
 // networkEvent is the part of the events of domain Network that matters here.
@@ -188,9 +264,11 @@ func (t *tab) requestSent(params json.RawMessage) {
 	if len(t.requests) >= maxRequests || len(e.RequestID) > maxID {
 		return
 	}
-	t.requests[e.RequestID] = &NetworkRequest{
-		Time: time.Now(), Method: limited(e.Request.Method), URL: limited(e.Request.URL), Type: limited(e.Type), id: e.RequestID, begun: e.Timestamp,
+	r := &NetworkRequest{
+		Time: time.Now(), Method: limited(e.Request.Method), URL: limited(e.Request.URL), Type: limited(e.Type), id: e.RequestID, start: e.Timestamp,
 	}
+	t.requests[e.RequestID] = r
+	t.b.recorded(r.size())
 }
 
 func (t *tab) responseReceived(params json.RawMessage) {
@@ -200,6 +278,7 @@ func (t *tab) responseReceived(params json.RawMessage) {
 	}
 	if r := t.requests[e.RequestID]; r != nil {
 		r.Type, r.Status, r.MimeType = limited(e.Type), e.Response.Status, limited(e.Response.MimeType)
+		t.b.recorded(len(r.Type) + len(r.MimeType))
 	}
 }
 
@@ -215,11 +294,12 @@ func (t *tab) requestEnded(params json.RawMessage) {
 	if r := t.requests[e.RequestID]; r != nil {
 		r.Size, r.Failed = int64(e.EncodedDataLength), limited(e.ErrorText)
 		t.endRequest(r, e)
+		t.b.recorded(len(r.Failed))
 	}
 }
 
 func (t *tab) endRequest(r *NetworkRequest, e networkEvent) {
-	r.Done, r.Milliseconds = true, int64((e.Timestamp-r.begun)*1000)
+	r.Done, r.Milliseconds = true, int64((e.Timestamp-r.start)*1000)
 	delete(t.requests, r.id)
 	t.network.add(*r)
 }
