@@ -152,6 +152,8 @@ func TestLimits(t *testing.T) {
 		{"desktop/batch/do.go", "maxValues = 8 << 20", "at most 8 MiB of results of the browser"},
 		{"desktop/browser/tab.go", "maxOutbox = 64 << 20", "when 64 MiB of deskhand's own commands wait for it"},
 		{"desktop/browser/record.go", "maxRecorded = 64 << 20", "requests that are kept of all tabs have at most 64 MiB"},
+		{"desktop/browser/script.go", "maxRefs = 50_000", "a browser keeps 50,000 references"},
+		{"desktop/browser/script.go", "maxRefText = 32 << 20", "with 32 MiB of texts, and the oldest become stale"},
 		{"desktop/browser/conn.go", "maxEvent = 16 << 20", "an event above 16 MiB is dropped"},
 		{"desktop/browser/answer.go", "maxAnswer = 1 << 20", "may have 1 MiB"},
 		{"desktop/browser/answer.go", "jsonlimit.MaxValues)", "and 250,000 elements and members"},

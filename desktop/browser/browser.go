@@ -87,6 +87,7 @@ type elements struct {
 	references map[Ref]reference
 	refsByKey  map[refKey]Ref
 	refOrder   []Ref // the oldest first
+	refText    int   // bytes of the texts of references
 }
 
 // Version describes a browser, as GET json/version of the DevTools protocol does.

@@ -131,6 +131,26 @@ func TestRecordsOfManyTabs(t *testing.T) {
 	}
 }
 
+// TestReferences checks that references to elements are bounded in number and in size, and that the newest
+// stay.
+func TestReferences(t *testing.T) {
+	for _, c := range []struct{ text, kept int }{{10, maxRefs}, {4000, maxRefText / 8192}} {
+		b := newBrowser()
+		before := heap()
+		var ref Ref
+		for i := range maxRefs + 10 {
+			text := fmt.Sprintf("%0*d", c.text, i)
+			ref = b.refOf(reference{tab: "T", nonce: "nonce", number: i, role: "button", name: text, frame: frame{id: "F", url: text + "!"}})
+		}
+		if n := heap() - before; n > 2*maxRefText {
+			t.Errorf("references have %d bytes", n)
+		}
+		if n := len(b.references); n > maxRefs || n < c.kept || len(b.refsByKey) != n || b.references[ref].number != maxRefs+9 {
+			t.Errorf("%d references to elements with names of %d bytes are kept", n, c.text)
+		}
+	}
+}
+
 // TestCutMessages checks that a message that ends anywhere is refused.
 func TestCutMessages(t *testing.T) {
 	const whole = `{"id":1,"method":"X","params":{"a":[1,"\\\""],"b":{}}}`

@@ -130,8 +130,19 @@ type reference struct {
 	role, name string
 }
 
-// maxRefs bounds the references that are kept. The oldest ones become stale.
-const maxRefs = 50_000
+const (
+	// maxRefs bounds the references that are kept, also to elements of closed tabs. The oldest ones become
+	// stale.
+	maxRefs = 50_000
+
+	// maxRefText bounds the bytes of their texts.
+	maxRefText = 32 << 20
+)
+
+// text returns the number of bytes of a reference's texts.
+func (r reference) text() int {
+	return len(r.tab) + len(r.frame.id) + len(r.frame.session) + len(r.frame.url) + len(r.nonce) + len(r.role) + len(r.name)
+}
 
 type refKey struct {
 	nonce  string
@@ -150,9 +161,11 @@ func (b *elements) refOf(r reference) Ref {
 	} else {
 		ref = Ref(b.refs.Add(1))
 	}
-	if len(b.refOrder) >= maxRefs {
+	b.refText += r.text()
+	for len(b.refOrder) >= maxRefs || b.refText > maxRefText && len(b.refOrder) > 0 {
 		old := b.refOrder[0]
 		b.refOrder = b.refOrder[1:]
+		b.refText -= b.references[old].text()
 		delete(b.refsByKey, refKey{b.references[old].nonce, b.references[old].number})
 		delete(b.references, old)
 	}
