@@ -81,6 +81,7 @@ func (c *Clip) Close() error {
 // The error is or wraps
 //   - ErrNotFound, or an *InvalidError for a wrong request;
 //   - ErrTooManyClips while 8 clips are being made or are not closed;
+//   - ErrNoSpace if the disk has no room for the clip, or has none left while it is made;
 //   - a *MissingError or ErrEncoder;
 //   - ErrClosed, or the cause of the end of ctx;
 //   - an error of the file system.
@@ -104,6 +105,7 @@ func (s *Store) Clip(ctx context.Context, id string, req ClipRequest) (*Clip, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.ctx, func() { cancel(ErrClosed) })()
+	go s.endWithoutRoom(ctx, cancel)
 	release := sync.OnceFunc(func() { s.clips.Add(-1) })
 	if s.clips.Add(1) > maxClips {
 		release()
@@ -218,6 +220,9 @@ func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span ti
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkClipRoom(video, info, span); err != nil {
+		return nil, err
+	}
 	out, err := unnamed(s.cfg.Dir)
 	if err != nil {
 		return nil, err
@@ -231,6 +236,16 @@ func (s *Store) makeClip(ctx context.Context, video *os.File, info Info, span ti
 		return nil, errors.Join(err, out.Close())
 	}
 	return &Clip{File: out, Bytes: made.Size(), From: plan.From, To: plan.To, Copied: plan.copies}, nil
+}
+
+// checkClipRoom returns ErrNoSpace if there is no room for a span of a video.
+func (s *Store) checkClipRoom(video *os.File, info Info, span timeline.Span) error {
+	whole, err := video.Stat()
+	if err != nil {
+		return err
+	}
+	part := min(1, float64(span.To-span.From)/float64(max(1, info.Duration)))
+	return s.checkRoom(max(1, int64(part*float64(whole.Size()))))
 }
 
 // unnamed makes a file without a name.

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -399,6 +401,51 @@ func TestClipEndsWithItsContext(t *testing.T) {
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+	if n := children(s); n != 0 {
+		t.Errorf("%d programs still run", n)
+	}
+	nothingLeft(t, s.cfg.Dir)
+}
+
+// TestClipOnFullDisk checks that no clip begins without room for it, and that one ends when there is none
+// left.
+func TestClipOnFullDisk(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, StoreConfig{})
+	e := slow(t, s)
+	video, err := os.Stat(filepath.Join(e.dir, videoFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Int64
+	s.free = func(string) (int64, error) { return s.cfg.MinFree + left.Load(), nil }
+	left.Store(video.Size() / 3)
+	if _, err := s.Clip(t.Context(), e.id, ClipRequest{To: 5 * time.Second}); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("a clip of a half in room for a third: %v", err)
+	}
+	left.Store(video.Size())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.Clip(t.Context(), e.id, ClipRequest{From: time.Second})
+		failed <- err
+	}()
+	until(t, "ffmpeg stops", func() bool {
+		for _, c := range s.group.Children() {
+			if c.Running && strings.HasSuffix(c.Path, "ffmpeg") && len(c.Args) > 20 {
+				return syscall.Kill(c.PID, syscall.SIGSTOP) == nil // it would end by itself
+			}
+		}
+		return false
+	})
+	left.Store(0)
+	select {
+	case err = <-failed:
+	case <-time.After(10 * time.Second):
+		err = errors.New("it is still being made")
+	}
+	if !errors.Is(err, ErrNoSpace) {
+		t.Errorf("a clip when the disk is full: %v", err)
 	}
 	if n := children(s); n != 0 {
 		t.Errorf("%d programs still run", n)

@@ -1,11 +1,13 @@
 package recording
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // lockFile is locked while a store is open.
@@ -44,7 +46,7 @@ func (x *index) ready() error {
 	if err != nil {
 		return err
 	}
-	return x.checkRoom()
+	return x.checkRoom(1)
 }
 
 // relock makes and locks the directory if it was removed. The caller holds mu.
@@ -91,13 +93,29 @@ func (x *index) room() (int64, error) {
 	return free - x.cfg.MinFree, err
 }
 
-// checkRoom returns ErrNoSpace if no more may be written.
-func (x *index) checkRoom() error {
+// checkRoom returns ErrNoSpace if fewer bytes may be written.
+func (x *index) checkRoom(size int64) error {
 	switch left, err := x.room(); {
 	case err != nil:
 		return err
-	case left <= 0:
+	case left < size:
 		return fmt.Errorf("%w: %d MiB must stay free in %s", ErrNoSpace, x.cfg.MinFree>>20, x.cfg.Dir)
 	}
 	return nil
+}
+
+// endWithoutRoom cancels a context when no more may be written, until the context ends.
+func (x *index) endWithoutRoom(ctx context.Context, cancel context.CancelCauseFunc) {
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
+	for {
+		select {
+		case <-check.C:
+			if err := x.checkRoom(1); errors.Is(err, ErrNoSpace) {
+				cancel(err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -26,8 +26,8 @@ var (
 	ErrFull = errors.New("too many recordings of guests are kept; delete some of them first")
 	// ErrTooManyClips is returned by Clip while too many clips are not closed.
 	ErrTooManyClips = errors.New("too many clips are being read; close one of them first")
-	// ErrNoSpace is returned by Start, and by Mark for a recording that has ended, if at most
-	// StoreConfig.MinFree is free on the disk.
+	// ErrNoSpace is returned by Start, by Clip, and by Mark for a recording that has ended, if at
+	// most StoreConfig.MinFree is free on the disk.
 	ErrNoSpace = errors.New("not enough free disk space for a recording")
 	// ErrLocked is returned by Open if another store, of this program or of another one,
 	// uses the directory. Start returns it if the directory was removed and another store

@@ -304,7 +304,7 @@ func (l *loop) limits(now time.Time, slot int64) (Reason, error) {
 		if l.segment.video.gone() {
 			return ReasonFilesRemoved, nil
 		}
-		if err := l.r.store.checkRoom(); errors.Is(err, ErrNoSpace) {
+		if err := l.r.store.checkRoom(1); errors.Is(err, ErrNoSpace) {
 			return ReasonDiskFull, err
 		}
 	}

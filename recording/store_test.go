@@ -417,7 +417,7 @@ func TestSwapRefuses(t *testing.T) {
 		t.Errorf("moveIndex without room: %v", err)
 	}
 	s.free = func(string) (int64, error) { return 0, os.ErrPermission }
-	if err := s.checkRoom(); !errors.Is(err, os.ErrPermission) {
+	if err := s.checkRoom(1); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("checkRoom: %v", err)
 	}
 }

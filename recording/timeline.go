@@ -71,7 +71,7 @@ func (s *Store) Mark(id string, m timeline.Marker) (timeline.Entry, error) {
 	if err != nil {
 		return timeline.Entry{}, err
 	}
-	if err := s.checkRoom(); err != nil {
+	if err := s.checkRoom(1); err != nil {
 		return timeline.Entry{}, err
 	}
 	s.marking.Lock()

@@ -98,7 +98,7 @@ encoding, which is fast; any other is encoded to begin exactly at from. captions
 func (a recordings) registerMedia(r rest.Route) {
 	r.Query, r.Errors = true, []int{http.StatusNotFound}
 	clip := r.Get("clipRecording", "/recordings/{id}/clip", "Get a clip of a recording").WithAbout(aboutClip).
-		WithErrors(http.StatusBadRequest, http.StatusServiceUnavailable)
+		WithErrors(http.StatusBadRequest, http.StatusServiceUnavailable, http.StatusInsufficientStorage)
 	clip.UntilGone = true
 	clip.Content = map[string]*huma.MediaType{videoType: rest.Binary()}
 	add(a.Area, clip, a.sendClip)
