@@ -18,6 +18,9 @@ const (
 
 	// glimpse is the length below which a visit does not interrupt the one before.
 	glimpse Milliseconds = 1000
+
+	// maxJoined is the size of a title to which no further title of the same moment is joined, in bytes.
+	maxJoined = 1000
 )
 
 // Chapter is a part of a video with a title.
@@ -30,7 +33,7 @@ type Chapter struct {
 // least five seconds and at least a twentieth of the video. length is the length of the
 // video, or zero while the video is being made. The chapters follow each other without a gap
 // from the beginning to the end. There are no chapters if the only one would be a window's. The
-// error is the error of entries.
+// titles of one moment are joined, up to about 1000 bytes. The error is the error of entries.
 func Chapters(entries iter.Seq2[Entry, error], length time.Duration) ([]Chapter, error) {
 	return chapters(entries, endOf(length))
 }
@@ -148,7 +151,12 @@ func merge(markers, visits []chapter, end Milliseconds) []Chapter {
 	var all []chapter
 	for _, c := range list {
 		if n := len(all); n > 0 && all[n-1].From == c.From {
-			all[n-1].Title += " / " + c.Title
+			switch title := &all[n-1].Title; {
+			case len(*title) < maxJoined:
+				*title += " / " + c.Title
+			case !strings.HasSuffix(*title, " / …"):
+				*title += " / …"
+			}
 			all[n-1].marker = all[n-1].marker || c.marker
 			continue
 		}

@@ -288,6 +288,17 @@ func TestCaptionsOfAStorm(t *testing.T) {
 	}
 }
 
+// TestMarkersOfOneMoment joins only the first titles of many markers.
+func TestMarkersOfOneMoment(t *testing.T) {
+	t.Parallel()
+	title := strings.Repeat("ä", maxQuote)
+	entries := slices.Repeat([]Entry{{At: 1000, Type: TypeMarker, Marker: &Marker{Title: title}}}, 12_000)
+	list, err := chapters(of(entries), 60_000)
+	if err != nil || len(list) != 2 || list[1].Title != strings.Repeat(title+" / ", 7)+"…" {
+		t.Fatalf("%d chapters, %v: %d bytes of titles", len(list), err, len(list[1].Title))
+	}
+}
+
 func TestFewChapters(t *testing.T) {
 	t.Parallel()
 	var entries []Entry
