@@ -169,14 +169,18 @@ func tilesWhere(part Rect, differs func(band, x int) bool) []Rect {
 // stacked joins rectangles of the same columns, one on the other. They are in the order of
 // their rows.
 func stacked(rects []Rect) []Rect {
+	type edge struct{ x, y, width int }
 	var joined []Rect
+	bottoms := map[edge]int{} // indexes of joined
 	for _, r := range rects {
-		i := slices.IndexFunc(joined, func(j Rect) bool { return j.X == r.X && j.Width == r.Width && j.Y+j.Height == r.Y })
-		if i < 0 {
+		i, ok := bottoms[edge{r.X, r.Y, r.Width}]
+		if ok {
+			joined[i].Height += r.Height
+		} else {
+			i = len(joined)
 			joined = append(joined, r)
-			continue
 		}
-		joined[i].Height += r.Height
+		bottoms[edge{r.X, r.Y + r.Height, r.Width}] = i
 	}
 	return joined
 }

@@ -3,6 +3,7 @@ package desktop
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/deskhand/deskhand/internal/picture"
 )
@@ -93,6 +94,19 @@ func TestChangedBound(t *testing.T) {
 	got := tilesWhere(Rect{8, 0, 320, 320}, func(band, x int) bool { return (band+x)%2 == 0 && band > 1 })
 	if !slices.Equal(got, []Rect{{8, 32, 320, 288}}) {
 		t.Errorf("changed = %v", got)
+	}
+}
+
+// TestManyChanges: the time for a checkerboard of the largest screen grows with its area, not with the square.
+func TestManyChanges(t *testing.T) {
+	t.Parallel()
+	whole := Rect{0, 0, 8192, 8192}
+	begun := time.Now()
+	if got := tilesWhere(whole, func(band, x int) bool { return (band+x)%2 == 0 }); !slices.Equal(got, []Rect{whole}) {
+		t.Errorf("changed = %v", got)
+	}
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
