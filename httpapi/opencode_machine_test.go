@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fasthttp/websocket"
 
@@ -203,99 +200,6 @@ func TestOpenCodeProject(t *testing.T) {
 	if plain.call(t, "GET", "/file/status", "", 200, &none); none == nil || len(none) != 0 {
 		t.Errorf("changes outside of a repository = %v", none)
 	}
-}
-
-// TestOpenCodeHostileRepository: looking at a repository runs none of the programs that its
-// configuration names.
-func TestOpenCodeHostileRepository(t *testing.T) {
-	t.Parallel()
-	o := serveOpenCode(t)
-	ran := filepath.Join(t.TempDir(), "ran")
-	program := `sh -c "echo $0 >>` + ran + `; cat"`
-	git := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command("git", args...)
-		cmd.Dir = o.dir
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %q: %v: %s", args, err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	same := []string{"same.txt", "same.bin"}
-	for _, name := range append(same, "other.bin") {
-		o.write(t, name, strings.Replace(name, "bin", "\x00", 1))
-	}
-	git("add", "same.txt", "same.bin", "other.bin")
-	git("-c", "user.name=a", "-c", "user.email=a", "commit", "-q", "-m", "same")
-	o.write(t, "other.bin", "other.\x01\x00")
-	for _, name := range same {
-		if err := os.Chtimes(filepath.Join(o.dir, name), time.Unix(1, 0), time.Unix(1, 0)); err != nil { // git has to read it
-			t.Fatal(err)
-		}
-	}
-	hook := filepath.Join(o.dir, ".git", "hooks", "post-index-change")
-	if err := os.MkdirAll(filepath.Dir(hook), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(hook, []byte("#!/bin/sh\n"+program+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	o.write(t, ".gitattributes", "a.txt filter=a=b.c\nsub/* filter=long diff=d\n")
-	o.write(t, "sub/main.go", "package main\n\nfunc helloThere() {}\n") // of the same length: git has to read it
-	for name, value := range map[string]string{
-		"filter.a=b.c.clean": program, "filter.a=b.c.required": "true", "filter.long.process": program, "filter.long.smudge": program,
-		"core.fsmonitor": program, "diff.d.command": program, "diff.d.textconv": program, "diff.external": program, "core.pager": program,
-		"core.hooksPath": filepath.Dir(hook), "core.sshCommand": program,
-	} {
-		git("config", "--replace-all", name, value)
-	}
-	look := func(wantChanges int) {
-		t.Helper()
-		for path, want := range map[string]int{"/vcs/status": wantChanges, "/file/status": wantChanges, "/file": -1, "/find/file?query=a": -1} {
-			var got []any
-			if o.call(t, "GET", path, "", 200, &got); want >= 0 && len(got) != want {
-				t.Errorf("%s: %v", path, got)
-			}
-		}
-		var v any
-		o.call(t, "GET", "/vcs", "", 200, &v)
-		if text, err := os.ReadFile(ran); err == nil {
-			t.Errorf("git ran programs of the repository: %s", text)
-		}
-	}
-	look(5) // .gitattributes, a.txt, new.txt, other.bin and sub/main.go
-
-	// The names of filters are more than deskhand reads.
-	config, err := os.OpenFile(filepath.Join(o.dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole, err := config.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1200 {
-		fmt.Fprintf(config, "[filter \"%s%d\"]\n\tclean = cat\n", strings.Repeat("x", 1000), i)
-	}
-	look(0)
-	if err := errors.Join(config.Truncate(whole.Size()), config.Close()); err != nil {
-		t.Fatal(err)
-	}
-	look(5)
-
-	// git would fetch an object that is missing.
-	object := git("rev-parse", "HEAD:a.txt")
-	if err := os.Remove(filepath.Join(o.dir, ".git", "objects", object[:2], object[2:])); err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range map[string]string{
-		"extensions.partialClone": "origin", "core.repositoryFormatVersion": "1", "remote.origin.promisor": "true", "remote.origin.url": o.dir,
-		"remote.origin.uploadpack": "touch " + ran + "; git-upload-pack",
-	} {
-		git("config", name, value)
-	}
-	look(0)
 }
 
 // TestOpenCodeGitAsAgentUser: with a user of agents git runs as this user, because the folders are

@@ -1,56 +1,81 @@
 package opencode
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/deskhand/deskhand/httpapi/internal/rest"
 	"github.com/deskhand/deskhand/process"
 )
 
-// errNoGit says that git failed.
-var errNoGit = errors.New("the directory is in no git repository")
+// errNoRepository says that git found no repository.
+var errNoRepository = errors.New("the directory is in no git repository")
 
-// git runs git in a directory as the user of agents, and returns its output. It returns errNoGit
-// if git fails, which it does outside of repositories.
-//
-// The configuration of a repository may name programs. None of them runs: git has no hooks and no
-// file system monitor, and may use no protocol, by which it would fetch missing objects. Callers that
-// have git read files must turn off the filters by env. The commands must be such that do not write the
-// index, unlike "git diff".
-func (m *machine) git(ctx context.Context, dir string, env map[string]string, args ...string) ([]byte, error) {
-	out, status, err := m.runGit(ctx, dir, env, args...)
-	if err == nil && status != 0 {
-		err = errNoGit
-	}
-	return out, err
+// gitTimeout is how long git may run.
+const gitTimeout = 10 * time.Second
+
+// gitOptions are the options of each call of git. They turn off hooks, the file system monitor, bare
+// repositories inside of other ones, and fetches: "git fetch" ends when it reads fetch.parallel.
+var gitOptions = []string{
+	"--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false",
+	"-c", "safe.bareRepository=explicit", "-c", "fetch.parallel=-1",
 }
 
-// runGit is git, but returns git's exit status. It returns errNoGit if git does not exit by itself, or
-// prints too much.
-func (m *machine) runGit(ctx context.Context, dir string, env map[string]string, args ...string) (out []byte, status int, err error) {
+// git runs git in a directory as the user of agents, and returns its output. There is no output if
+// git's status is 1, with which it says that it found nothing. git returns errNoRepository outside of
+// repositories, and a problem if git fails.
+//
+// The configuration of a repository may name programs. None of them runs: git has no hooks and no
+// file system monitor, and fetches no missing objects, because a fetch runs programs for the protocol and
+// for credentials. Only new versions of git know GIT_NO_LAZY_FETCH. Others start a fetch, which gitOptions
+// ends. Callers that have git read files must turn off the filters by env. The commands must be such that
+// do not write the index, unlike "git diff".
+func (m *machine) git(ctx context.Context, dir string, env map[string]string, args ...string) ([]byte, error) {
 	if _, err := m.Files.Stat(dir); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	processes, err := m.Processes()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	all := map[string]string{"GIT_ALLOW_PROTOCOL": ""}
+	all := map[string]string{"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
 	maps.Copy(all, env)
-	args = append([]string{"--no-optional-locks", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false"}, args...)
-	got, err := processes.Run(ctx, process.Spec{Command: "git", Args: args, Dir: dir, Env: all, User: m.AgentUser}, process.RunOptions{Timeout: 10 * time.Second})
-	if err != nil || got.Exit.Code == nil || got.StdoutTruncated {
-		return nil, 0, errNoGit
+	spec := process.Spec{Command: "git", Args: slices.Concat(gitOptions, args), Dir: dir, Env: all, User: m.AgentUser}
+	got, err := processes.Run(ctx, spec, process.RunOptions{Timeout: gitTimeout})
+	if err != nil {
+		return nil, err
 	}
-	return got.Stdout, *got.Exit.Code, nil
+	failed := func(text string) error {
+		text = fmt.Sprintf("stream error: git %s: %s: %.1000s", args[0], text, bytes.TrimSpace(got.Stderr))
+		return rest.StreamError.Problem(strings.TrimSuffix(text, ": "))
+	}
+	switch code := got.Exit.Code; {
+	case got.TimedOut:
+		return nil, failed("no end after " + gitTimeout.String())
+	case got.StdoutTruncated:
+		return nil, failed("too much output")
+	case code == nil:
+		return nil, failed("ended by " + got.Exit.Signal)
+	case *code == 0:
+		return got.Stdout, nil
+	case *code == 1:
+		return nil, nil
+	case strings.HasPrefix(string(got.Stderr), "fatal: not a git repository"):
+		return nil, errNoRepository
+	default:
+		return nil, failed("exit status " + strconv.Itoa(*code))
+	}
 }
 
 // noFilters returns the environment with which git runs none of the filters that its
-// configuration names, or errNoGit if git does not list them. Filters are programs that change files
+// configuration names. Filters are programs that change files
 // on their way to a commit.
 func (m *machine) noFilters(ctx context.Context, dir string) (map[string]string, error) {
 	env := map[string]string{}
@@ -59,10 +84,7 @@ func (m *machine) noFilters(ctx context.Context, dir string) (map[string]string,
 		env["GIT_CONFIG_KEY_"+n], env["GIT_CONFIG_VALUE_"+n] = name, value
 	}
 	const options = `^filter\..*\.(clean|process)$`
-	names, status, err := m.runGit(ctx, dir, nil, "config", "--includes", "--name-only", "-z", "--get-regexp", options)
-	if err == nil && status > 1 { // 1: there is none
-		err = errNoGit
-	}
+	names, err := m.git(ctx, dir, nil, "config", "--includes", "--name-only", "-z", "--get-regexp", options)
 	if err != nil {
 		return nil, err
 	}

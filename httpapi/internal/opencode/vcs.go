@@ -132,14 +132,18 @@ func (m *machine) vcs(ctx context.Context, dir string) (v vcsInfo) {
 // changedFiles returns the files that differ from the last commit.
 func (m *machine) changedFiles(ctx context.Context, dir string) ([]changedFile, error) {
 	all := []changedFile{}
-	env, err := m.noFilters(ctx, dir)
-	var out []byte
-	if err == nil {
-		out, err = m.git(ctx, dir, env, "diff-index", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", "--numstat", "-z", "HEAD")
-	}
-	if errors.Is(err, errNoGit) {
+	head, err := m.git(ctx, dir, nil, "rev-parse", "--verify", "-q", "HEAD")
+	if errors.Is(err, errNoRepository) || err == nil && len(head) == 0 {
 		return all, nil // a directory without a commit has no changes
 	}
+	if err != nil {
+		return nil, err
+	}
+	env, err := m.noFilters(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.git(ctx, dir, env, "diff-index", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", "--numstat", "-z", "HEAD")
 	if err != nil {
 		return nil, err
 	}
