@@ -18,6 +18,9 @@ import (
 	"github.com/deskhand/deskhand/agents/registry"
 )
 
+// What acpAgent sends for the method "strangers": how many ids of sessions, and their length.
+const longIDs, longID = 48, 1 << 20
+
 // acpAgent speaks what a test needs: it repeats params as the result.
 func acpAgent(ctx context.Context, in io.Reader, out io.Writer) error {
 	var mu sync.Mutex
@@ -61,6 +64,11 @@ func acpAgent(ctx context.Context, in io.Reader, out io.Writer) error {
 			say(`{"jsonrpc":"2.0","id":%s,"result":"turn"}`, m.ID)
 		case "large":
 			say(`{"method":"part","params":"%s"}`, strings.Repeat("x", 1<<20))
+			say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+		case "strangers": // sessions that only the agent knows
+			for i := range longIDs {
+				say(`{"method":"part","params":{"sessionId":"%d%s"}}`, i, strings.Repeat("x", longID))
+			}
 			say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 		case "hang":
 		case "slow":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -394,4 +395,22 @@ func TestACPTransportBounds(t *testing.T) {
 	}
 	s.do(t, call{path: transportURL, header: p.header("more")}).problem(t, http.StatusServiceUnavailable, "stream_error")
 	p.follow(t, "").resp.Body.Close() // one that is open gives way
+}
+
+// The ids of sessions that only the agent knows do not fill the memory.
+func TestACPTransportLongSessionIDs(t *testing.T) {
+	p := serveACP(t, Config{}).connected(t)
+	own := p.follow(t, "")
+	heap := func(method string) int64 {
+		p.accepted(t, "", `{"id":1,"method":"`+method+`","params":{}}`)
+		own.says(`{"jsonrpc":"2.0","id":1,"result":{}}`) // the stream has passed what is before it
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc) //nolint:gosec // it is small
+	}
+	before := heap("echo")
+	if grown := heap("strangers") - before; grown > longIDs*longID/2 {
+		t.Errorf("%d ids of %d bytes need %d bytes", longIDs, longID, grown)
+	}
 }

@@ -18,6 +18,7 @@ const (
 const (
 	mostStreams = 256  // open streams of a connection
 	mostPlaces  = 4096 // sessions of a connection whose streams continue where they ended
+	mostID      = 512  // bytes of the id of a session whose stream continues; the host has no longer ids
 )
 
 // connection is an agent's process that belongs to one client of the transport: an ACP
@@ -101,8 +102,12 @@ func (c *connection) attach(session string, seen int64) (*reader, error) {
 	return r, nil
 }
 
-// place sets the event after which a stream continues. The caller has c.mu.
+// place sets the event after which a stream continues. The caller has c.mu. An agent may send ids
+// of any length, which place does not keep.
 func (c *connection) place(session string, seq int64) {
+	if len(session) > mostID {
+		return
+	}
 	if _, known := c.places[session]; known || len(c.places) < mostPlaces {
 		c.places[session] = seq
 	}
