@@ -406,6 +406,27 @@ func TestOpenCodeTerminal(t *testing.T) {
 	}
 }
 
+// TestOpenCodeRemovedTerminal: a terminal is forgotten with its process, at the latest when another one
+// is made.
+func TestOpenCodeRemovedTerminal(t *testing.T) {
+	t.Parallel()
+	o := serveOpenCode(t)
+	terminal := func() (id string) {
+		var p struct{ ID string }
+		o.call(t, "POST", "/pty", `{"command":"true"}`, 200, &p)
+		return p.ID
+	}
+	first := terminal()
+	until(t, "the terminal has ended", func() bool {
+		var p struct{ Status string }
+		o.call(t, "GET", "/pty/"+first, "", 200, &p)
+		return p.Status == "exited"
+	})
+	o.do(t, call{method: http.MethodDelete, path: "/v1/processes/" + strings.TrimPrefix(first, "pty_")}).want(t, http.StatusNoContent)
+	terminal()
+	o.refusal(t, "GET", "/pty/"+first, "", 404)
+}
+
 func TestOpenCodeMCP(t *testing.T) {
 	t.Parallel()
 	o := serveOpenCode(t)

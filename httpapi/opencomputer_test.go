@@ -181,7 +181,6 @@ func TestOpenComputer(t *testing.T) {
 	}
 }
 
-// TestOpenComputerManyLines: the work for a message grows with its length only.
 // TestOpenComputerSandboxRefusals: a sandbox's own directory is not removed as a file, and a
 // timeout that no timer can hold is refused.
 func TestOpenComputerSandboxRefusals(t *testing.T) { //nolint:paralleltest // it sets a variable
@@ -200,6 +199,25 @@ func TestOpenComputerSandboxRefusals(t *testing.T) { //nolint:paralleltest // it
 	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
 }
 
+// TestOpenComputerRemovedProgram: a sandbox forgets a program with the server, at the latest when it
+// starts another one.
+func TestOpenComputerRemovedProgram(t *testing.T) { //nolint:paralleltest // it sets a variable
+	t.Setenv("HOME", t.TempDir())
+	s := serve(t, Config{})
+	one := "/opencomputer/api/sandboxes/" + s.post(t, "/opencomputer/api/sandboxes", "{}").want(t, 200).json(t)["sandboxID"].(string)
+	start := func(command string) string {
+		id, _ := s.post(t, one+"/exec/run-async", `{"cmd":"`+command+`"}`).want(t, 200).json(t)["execId"].(string)
+		return one + "/exec/" + id + "/result"
+	}
+	first := start("cat")
+	until(t, "the program has ended", func() bool { return s.get(t, first).want(t, 200).json(t)["running"] == false })
+	s.do(t, call{method: http.MethodDelete, path: "/v1/processes/" + strings.Split(first, "/")[6]}).want(t, 204)
+	second := start("cat")
+	s.get(t, first).want(t, 404)
+	s.get(t, second).want(t, 200)
+}
+
+// TestOpenComputerManyLines: the work for a message grows with its length only.
 func TestOpenComputerManyLines(t *testing.T) {
 	t.Parallel()
 	s := serve(t, Config{})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -182,6 +183,10 @@ func (ts *terminals) create(c *call) (any, error) {
 	}
 	t := &terminal{Process: p, dir: c.directory, title: cmp.Or(b.Title, "Terminal "+strings.TrimPrefix(p.ID(), "proc_"))}
 	ts.mu.Lock()
+	maps.DeleteFunc(ts.byID, func(id string, _ *terminal) bool { // the server has forgotten it
+		_, err := processes.Find(id)
+		return err != nil
+	})
 	ts.byID[p.ID()] = t
 	ts.mu.Unlock()
 	info := t.info()

@@ -196,8 +196,7 @@ func (b *sandboxes) with(param string, handle func(*call, *execution) (any, erro
 	}
 }
 
-// executionsOf returns the programs of a sandbox, the oldest first, and forgets those that the
-// server has forgotten.
+// executionsOf returns the programs of a sandbox, the oldest first.
 func (b *sandboxes) executionsOf(id string) (all []*execution) {
 	processes, err := b.processes()
 	if err != nil {
@@ -205,17 +204,23 @@ func (b *sandboxes) executionsOf(id string) (all []*execution) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, x := range slices.Collect(maps.Values(b.executions)) {
-		if _, err := processes.Find(x.ID()); err != nil {
-			delete(b.executions, x.ID())
-			continue
-		}
+	b.forgetRemoved(processes)
+	for _, x := range b.executions {
 		if x.sandbox == id {
 			all = append(all, x)
 		}
 	}
 	slices.SortFunc(all, func(a, b *execution) int { return a.Info().Started.Compare(b.Info().Started) })
 	return all
+}
+
+// forgetRemoved forgets the programs that the server has forgotten, with their logs. The caller holds
+// mu.
+func (b *sandboxes) forgetRemoved(processes *process.Manager) {
+	maps.DeleteFunc(b.executions, func(id string, _ *execution) bool {
+		_, err := processes.Find(id)
+		return err != nil
+	})
 }
 
 // execute starts the program that a request describes. A program without input reads the end of
@@ -274,6 +279,7 @@ func (b *sandboxes) start(c *call, spec process.Spec) (*execution, error) {
 	x := &execution{Process: p, sandbox: c.ID}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.forgetRemoved(processes)
 	b.executions[x.ID()] = x
 	return x, nil
 }
