@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +199,22 @@ func TestOpenComputerSandboxRefusals(t *testing.T) { //nolint:paralleltest // it
 		t.Errorf("a timeout of 300 years: %d %s", a.StatusCode, a.body)
 	}
 	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
+}
+
+// TestOpenComputerKilledSandbox: a killed sandbox starts no agents.
+func TestOpenComputerKilledSandbox(t *testing.T) { //nolint:paralleltest // it sets a variable
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	s := serve(t, Config{})
+	id := s.post(t, "/opencomputer/api/sandboxes", "{}").want(t, 200).json(t)["sandboxID"].(string)
+	one, all := "/opencomputer/api/sandboxes/"+id, filepath.Join(home, "sandboxes")
+	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
+	s.get(t, one).want(t, 404)
+	s.post(t, "/opencomputer/sandboxes/"+id+"/agent", `{"agent":"mock"}`).want(t, 404)
+	if _, err := os.Lstat(filepath.Join(all, id)); !os.IsNotExist(err) {
+		t.Errorf("the directory is still there: %v", err)
+	}
+	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 404)
 }
 
 // TestOpenComputerRemovedProgram: a sandbox forgets a program with the server, at the latest when it

@@ -227,7 +227,13 @@ func (a *area) create(ctx context.Context, in *ocCreate) (*ocCreated, error) {
 		return nil, err
 	}
 	m := made{Sandbox: in.Sandbox, Options: in.Body.Options.WithDefaults()}
-	if box, err := a.sandboxes.find(ctx, in.Sandbox); err == nil && m.Options.Cwd == "" {
+	box, ok, err := a.sandboxes.find(ctx, in.Sandbox)
+	switch {
+	case err != nil:
+		return nil, err
+	case box.Killed:
+		return nil, rest.Missing("sandbox", in.Sandbox)
+	case ok && m.Options.Cwd == "":
 		m.Options.Cwd = box.Dir
 	}
 	o, missed, err := optionsOf(host, m.Options, in.Body.Desktop)

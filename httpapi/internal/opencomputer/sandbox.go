@@ -88,7 +88,11 @@ func (b *sandboxes) add(method, path string, handle func(*call) (any, error)) {
 		c := &call{Request: in, ctx: in.Context()}
 		var err error
 		if id := in.Param("sandboxId"); id != "" {
-			c.sandbox, err = b.find(c.ctx, id)
+			var ok bool
+			c.sandbox, ok, err = b.find(c.ctx, id)
+			if err == nil && (!ok || c.Killed) {
+				err = rest.Missing("sandbox", id)
+			}
 		}
 		var out any
 		if err == nil {
@@ -140,17 +144,15 @@ func (b *sandboxes) load(ctx context.Context) (*eventlog.Log, error) {
 	}
 }
 
-// find returns a sandbox that was not killed.
-func (b *sandboxes) find(ctx context.Context, id string) (sandbox, error) {
+// find returns a sandbox, which may have been killed. ok is false if there is none.
+func (b *sandboxes) find(ctx context.Context, id string) (one sandbox, ok bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, err := b.load(ctx); err != nil {
-		return sandbox{}, err
+		return sandbox{}, false, err
 	}
-	if one, ok := b.all[id]; ok && !one.Killed {
-		return one, nil
-	}
-	return sandbox{}, rest.Missing("sandbox", id)
+	one, ok = b.all[id]
+	return one, ok, nil
 }
 
 func (b *sandboxes) list(ctx context.Context) (any, error) {
