@@ -201,16 +201,24 @@ func TestOpenComputerSandboxRefusals(t *testing.T) { //nolint:paralleltest // it
 	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
 }
 
-// TestOpenComputerKilledSandbox: a killed sandbox starts no agents.
+// TestOpenComputerKilledSandbox: a killed sandbox starts no agents. A removal that has failed can be
+// tried again.
 func TestOpenComputerKilledSandbox(t *testing.T) { //nolint:paralleltest // it sets a variable
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	s := serve(t, Config{})
 	id := s.post(t, "/opencomputer/api/sandboxes", "{}").want(t, 200).json(t)["sandboxID"].(string)
 	one, all := "/opencomputer/api/sandboxes/"+id, filepath.Join(home, "sandboxes")
-	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
+	if err := os.Rename(all, all+"x"); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 404)
+	if err := os.Rename(all+"x", all); err != nil {
+		t.Fatal(err)
+	}
 	s.get(t, one).want(t, 404)
 	s.post(t, "/opencomputer/sandboxes/"+id+"/agent", `{"agent":"mock"}`).want(t, 404)
+	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 204)
 	if _, err := os.Lstat(filepath.Join(all, id)); !os.IsNotExist(err) {
 		t.Errorf("the directory is still there: %v", err)
 	}

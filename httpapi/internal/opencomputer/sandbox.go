@@ -82,6 +82,16 @@ type call struct {
 
 // add adds a route. handle returns the value of the answer, nil for an empty answer, or a function that answers.
 func (b *sandboxes) add(method, path string, handle func(*call) (any, error)) {
+	b.addForKilled(method, path, func(c *call) (any, error) {
+		if c.Killed {
+			return nil, rest.Missing("sandbox", c.ID)
+		}
+		return handle(c)
+	})
+}
+
+// addForKilled adds a route that sandboxes have after they were killed, too.
+func (b *sandboxes) addForKilled(method, path string, handle func(*call) (any, error)) {
 	name := "opencomputer " + method + " " + path
 	about := rest.Route{ID: name, Method: method, Path: prefix + path, Tag: "OpenComputer", APIKey: true, Query: true}
 	b.Plain(about, func(in *rest.Request) {
@@ -90,7 +100,7 @@ func (b *sandboxes) add(method, path string, handle func(*call) (any, error)) {
 		if id := in.Param("sandboxId"); id != "" {
 			var ok bool
 			c.sandbox, ok, err = b.find(c.ctx, id)
-			if err == nil && (!ok || c.Killed) {
+			if err == nil && !ok {
 				err = rest.Missing("sandbox", id)
 			}
 		}
@@ -117,7 +127,7 @@ func (b *sandboxes) register() {
 	b.add(http.MethodPost, "/sandboxes", b.create)
 	b.add(http.MethodGet, "/sandboxes", func(c *call) (any, error) { return b.list(c.ctx) })
 	b.add(http.MethodGet, one, func(c *call) (any, error) { return c.info(), nil })
-	b.add(http.MethodDelete, one, b.kill)
+	b.addForKilled(http.MethodDelete, one, b.kill)
 	b.registerExecutions(one)
 	b.registerFiles(one)
 	b.registerUnserved(one)
@@ -235,12 +245,19 @@ func (b *sandboxes) create(c *call) (any, error) {
 	return s.info(), nil
 }
 
-// kill ends the programs and sessions of a sandbox, and removes its directory.
+// kill ends the programs and sessions of a sandbox, and removes its directory. It continues a removal
+// that has failed: the directory of a killed sandbox is still there then.
 func (b *sandboxes) kill(c *call) (any, error) {
-	killed := c.sandbox
-	killed.Killed = true
-	if err := b.save(c.ctx, killed); err != nil {
-		return nil, err
+	if c.Killed {
+		if _, err := os.Lstat(c.Dir); errors.Is(err, os.ErrNotExist) {
+			return nil, rest.Missing("sandbox", c.ID)
+		}
+	} else {
+		killed := c.sandbox
+		killed.Killed = true
+		if err := b.save(c.ctx, killed); err != nil {
+			return nil, err
+		}
 	}
 	for _, x := range b.executionsOf(c.ID) {
 		x.Kill(c.ctx, killPatience)
