@@ -145,7 +145,7 @@ func copyLink(from folder, name string, to folder, newName string, n node) error
 	if err := unix.Symlinkat(target, to.fd, newName); err != nil {
 		return withPath(to.path, err)
 	}
-	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
+	giveOwner(to, newName, n)
 	return setTimes(to, newName, n)
 }
 
@@ -154,8 +154,24 @@ func copySpecial(to folder, newName string, n node) error {
 	if err := unix.Mknodat(to.fd, newName, n.raw&(unix.S_IFMT|0o777), int(n.number)); err != nil {
 		return withPath(to.path, err)
 	}
-	_ = unix.Fchownat(to.fd, newName, int(n.uid), int(n.gid), unix.AT_SYMLINK_NOFOLLOW)
+	giveOwner(to, newName, n)
 	return setTimes(to, newName, n)
+}
+
+// giveOwner gives a link or special file that was just made the owner of n, if this user may do that.
+// The owner of the directory may have put another file in its place. giveOwner leaves files of another
+// kind or owner, and files with more names.
+func giveOwner(to folder, newName string, n node) {
+	file, err := to.open(newName, unix.O_PATH, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	made, err := nodeOfFile(file)
+	same := made.mode.Type() == n.mode.Type() && made.number == n.number
+	if err == nil && same && made.links == 1 && int(made.uid) == unix.Geteuid() {
+		_ = unix.Fchownat(int(file.Fd()), "", int(n.uid), int(n.gid), unix.AT_EMPTY_PATH)
+	}
 }
 
 // copyMetadata copies attributes, owner and mode.
