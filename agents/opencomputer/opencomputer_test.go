@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,6 +127,31 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %d are emitted before the end", name, emitted)
 		}
 	}
+}
+
+// TestEmptyChunks: chunks without text take no memory.
+func TestEmptyChunks(t *testing.T) { //nolint:paralleltest // it measures memory
+	var s opencomputer.State
+	e := eventlog.Event{
+		Process: "life", Dir: eventlog.Agent, Kind: "session/update",
+		Payload: []byte(`{"params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""}}}}`),
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc) //nolint:gosec // it is small
+	}
+	before := heap()
+	for range 1 << 16 {
+		if lines := s.Apply(e); len(lines) > 0 {
+			t.Fatalf("an empty chunk emits %s", lines)
+		}
+	}
+	if grown := heap() - before; grown > 256<<10 {
+		t.Errorf("empty chunks take %d bytes", grown)
+	}
+	runtime.KeepAlive(&s)
 }
 
 // check checks what the package promises of each line, and counts the ends of turns.

@@ -3,7 +3,6 @@ package opencomputer
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
@@ -23,15 +22,14 @@ type State struct {
 	cwd    string
 	raw    bool // the agent passes the SDK's messages on itself
 
-	begun     bool     // init was sent in this turn's process
-	text      []string // of the message that may continue
-	thought   []string // of the thought that may continue
-	textBytes int      // of text and thought
-	message   string   // the last message of the turn, for its result
-	calls     map[string]*call
-	order     []string
-	open      int      // bytes of calls, as call.size has them
-	turns     []string // the requests of the open prompts
+	begun   bool   // init was sent in this turn's process
+	text    []byte // of the message that may continue
+	thought []byte // of the thought that may continue
+	message string // the last message of the turn, for its result
+	calls   map[string]*call
+	order   []string
+	open    int      // bytes of calls, as call.size has them
+	turns   []string // the requests of the open prompts
 
 	out [][]byte
 }
@@ -301,11 +299,11 @@ func (s *State) chunk(isThought bool, raw json.RawMessage) {
 		s.assistant(object{"type": "image", "source": object{"type": "base64", "media_type": b.MimeType, "data": b.Data}})
 	case b.Type != "text":
 	case isThought:
-		s.thought = append(s.thought, b.Text)
+		s.thought = append(s.thought, b.Text...)
 	default:
-		s.text = append(s.text, b.Text)
+		s.text = append(s.text, b.Text...)
 	}
-	if s.textBytes += len(b.Text); s.textBytes > maxText {
+	if len(s.text)+len(s.thought) > maxText {
 		s.closeText()
 	}
 }
@@ -325,13 +323,12 @@ func (s *State) emitMessage(role string, content object) {
 
 // closeText emits the open message or thought.
 func (s *State) closeText() {
-	s.textBytes = 0
 	if len(s.thought) > 0 {
-		s.assistant(object{"type": "thinking", "thinking": strings.Join(s.thought, "")})
+		s.assistant(object{"type": "thinking", "thinking": string(s.thought)})
 		s.thought = nil
 	}
 	if len(s.text) > 0 {
-		s.message = strings.Join(s.text, "")
+		s.message = string(s.text)
 		s.text = nil
 		s.assistant(object{"type": "text", "text": s.message})
 	}
