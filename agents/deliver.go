@@ -29,16 +29,20 @@ type outbox struct {
 
 	mu     sync.Mutex // guards the fields below
 	queue  []outgoing
-	unread int // of queue, and of what is being written
+	unread int // the sizes of the host's own messages in queue, and of what is being written
 }
 
 func newOutbox(room int64) *outbox {
 	return &outbox{wake: make(chan struct{}, 1), room: semaphore.NewWeighted(room)}
 }
 
-// maxUnread is the number of messages that the agent has not read from which on the host
-// stops to answer questions itself. These answers have no other bound.
-const maxUnread = 4096
+// maxUnread is the size of the host's own messages that the agent has not read from which on the
+// host stops to answer questions itself. These answers have no other bound. A message counts as at
+// least minUnread.
+const (
+	maxUnread = 4 << 20
+	minUnread = 1 << 10
+)
 
 func (o *outbox) full() bool {
 	o.mu.Lock()
@@ -48,7 +52,15 @@ func (o *outbox) full() bool {
 
 type outgoing struct {
 	line   []byte // without its end
-	weight int64  // in room
+	weight int64  // in room; 0: it is the host's own
+}
+
+// size returns the size of a message of the host, or 0.
+func (m outgoing) size() int {
+	if m.weight > 0 {
+		return 0
+	}
+	return max(len(m.line), minUnread)
 }
 
 // reserve waits until the agent has read enough for one more message of that weight. It
@@ -64,9 +76,10 @@ func (o *outbox) reserve(ctx, alive context.Context, weight int64) error {
 }
 
 func (o *outbox) put(line []byte, weight int64) {
+	m := outgoing{line, weight}
 	o.mu.Lock()
-	o.queue = append(o.queue, outgoing{line, weight})
-	o.unread++
+	o.queue = append(o.queue, m)
+	o.unread += m.size()
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
@@ -101,7 +114,7 @@ func (o *outbox) run(in io.Writer, done <-chan struct{}, log *slog.Logger) {
 			}
 			o.room.Release(out.weight)
 			o.mu.Lock()
-			o.unread--
+			o.unread -= out.size()
 			o.mu.Unlock()
 		}
 	}

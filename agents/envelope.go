@@ -95,6 +95,18 @@ func parseClient(raw []byte) (*envelope, error) {
 	return parse(raw)
 }
 
+// maxID bounds the ids that an agent chooses, which queues and answers repeat.
+const maxID = 1 << 10
+
+// parseAgent is like parse but bounds the id.
+func parseAgent(raw []byte) (*envelope, error) {
+	e, err := parse(raw)
+	if err == nil && len(e.bytes(e.id)) > maxID {
+		return nil, fmt.Errorf("its id has %d bytes, and %d are allowed; the message was dropped", len(e.bytes(e.id)), maxID)
+	}
+	return e, err
+}
+
 // oneLine replaces line breaks. In valid JSON they are between tokens.
 func oneLine(b []byte) []byte {
 	if !bytes.ContainsAny(b, "\r\n") {

@@ -22,7 +22,7 @@ func (in *intake) handleLine(fx *effects, line []byte) {
 		in.dropLine(fx, "a message "+err.Error()+"; it was dropped", line, line)
 		return
 	}
-	e, err := parse(line)
+	e, err := parseAgent(line)
 	switch {
 	case err != nil:
 		fx.publishInvalid(err.Error(), line[:min(len(line), maxInvalid)])

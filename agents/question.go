@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -68,14 +67,15 @@ type question struct {
 	method    string
 	session   *attachedSession // nil: it is about no attached session
 	options   []Option         // the first MaxOptions
-	shared    map[string]bool  // the ids that several options have
+	offers    map[string]int   // the number of options by their ids, for the ids in options
 	row       eventlog.Request
 	timer     *time.Timer // nil: none
 	holdsTurn bool        // the session's turn waits for the answer
 	span      trace.Span  // nil: none
 }
 
-// MaxOptions is how many options of a question count. The log has all options.
+// MaxOptions is how many options of a question count. Options with an id of more than 1 KiB do not
+// count. The log has all options.
 const MaxOptions = 64
 
 // Option is an option of a question for permission.
@@ -88,12 +88,11 @@ type Option struct {
 // newQuestion returns a question of a process about a session.
 func newQuestion(process string, s *attachedSession, e *envelope) *question {
 	id := e.bytes(e.id)
-	rpc := rpcKey(id)
 	return &question{
 		key: idKey(id), id: id, size: len(e.raw), method: e.method, session: s,
 		row: eventlog.Request{
-			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: rpc},
-			Session:    s.id(), PublicID: QuestionID(process, []byte(rpc)), Method: eventKind(e.method), Params: e.bytes(e.params),
+			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: string(id)},
+			Session:    s.id(), PublicID: QuestionID(process, id), Method: eventKind(e.method), Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
 	}
@@ -104,17 +103,6 @@ func newQuestion(process string, s *attachedSession, e *envelope) *question {
 func QuestionID(process string, id []byte) string {
 	sum := sha256.Sum256([]byte(process + "\x00" + string(bytes.TrimSpace(id))))
 	return "req_" + hex.EncodeToString(sum[:10])
-}
-
-// maxRPC bounds the ids in the log. Longer ones are cut.
-const maxRPC = 200
-
-func rpcKey(id []byte) string {
-	k := sanitized(string(id))
-	if len(k) > maxRPC {
-		return k[:maxRPC-30] + "~" + strings.ToLower(rand.Text())
-	}
-	return k
 }
 
 // holdTurn records that the turn of the session waits for a question for permission.
@@ -162,13 +150,16 @@ var cancelled = []byte(`{"outcome":{"outcome":"cancelled"}}`)
 
 // setOptions sets what the agent offers.
 func (q *question) setOptions(all []Option) {
-	q.options, q.shared = slices.Clone(all[:min(len(all), MaxOptions)]), map[string]bool{}
-	seen := make(map[string]bool, len(all))
+	all = slices.DeleteFunc(all, func(o Option) bool { return len(o.ID) > maxID })
+	q.options, q.offers = nil, map[string]int{}
+	for _, o := range all[:min(len(all), MaxOptions)] {
+		q.options = append(q.options, Option{o.ID, truncated(o.Name, maxTitle), truncated(o.Kind, maxTitle)})
+		q.offers[o.ID] = 0
+	}
 	for _, o := range all {
-		if seen[o.ID] {
-			q.shared[o.ID] = true
+		if n, counts := q.offers[o.ID]; counts {
+			q.offers[o.ID] = n + 1
 		}
-		seen[o.ID] = true
 	}
 }
 
@@ -176,7 +167,7 @@ func (q *question) setOptions(all []Option) {
 // over options that share their id: the agent may take one for another.
 func (q *question) outcome(kinds ...string) []byte {
 	for _, kind := range kinds {
-		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind && !q.shared[o.ID] }); i >= 0 {
+		if i := slices.IndexFunc(q.options, func(o Option) bool { return o.Kind == kind && q.offers[o.ID] == 1 }); i >= 0 {
 			return selectedOutcome(q.options[i].ID)
 		}
 	}

@@ -73,7 +73,7 @@ func (t *questionTable) ask(fx *effects, q *question) {
 		delete(t.open, q.key)
 	}
 	refusal := t.tooMany(q)
-	if old != nil && (refusal != "" || old.row.RequestKey != q.row.RequestKey) { // see rpcKey
+	if old != nil && (refusal != "" || old.row.RequestKey != q.row.RequestKey) { // it is the same id in another spelling
 		old.cancel(fx)
 	}
 	if refusal != "" {
