@@ -91,7 +91,7 @@ func (p *agentProcess) choose(ctx context.Context, id, category, value string) e
 		if all == "" {
 			return &InvalidError{category, "cannot be chosen with " + p.agent}
 		}
-		return &InvalidError{category, "must be one of " + all}
+		return &InvalidError{category, "must be one of " + truncated(all, maxErrorText)}
 	}
 	c, err := newClientCall(method, true, params)
 	if err != nil {

@@ -185,12 +185,19 @@ func (e *RestoreError) Error() string {
 // Unwrap returns Err.
 func (e *RestoreError) Unwrap() error { return e.Err }
 
+// Bounds of what errors have of an agent's. Sessions keep the text. The data may have the end of
+// the agent's standard error.
+const (
+	maxErrorText = 4 << 10
+	maxErrorData = 64 << 10
+)
+
 // ResponseError is an agent's JSON-RPC error to a request of the host.
 type ResponseError struct {
 	Method  string
-	Code    int // zero: the answer was not usable
-	Message string
-	Data    []byte // JSON, or nil
+	Code    int    // zero: the answer was not usable
+	Message string // cut at 4 KiB
+	Data    []byte // JSON, or nil if there is none or it has more than 64 KiB
 }
 
 // Error implements error.

@@ -134,10 +134,13 @@ func resultOf(method string, raw []byte) (json.RawMessage, error) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, &ResponseError{Method: method, Message: "the answer is not JSON-RPC: " + err.Error()}
+		return nil, &ResponseError{Method: method, Message: truncated("the answer is not JSON-RPC: "+err.Error(), maxErrorText)}
 	}
 	if a.Error != nil {
-		return nil, &ResponseError{method, a.Error.Code, a.Error.Message, a.Error.Data}
+		if len(a.Error.Data) > maxErrorData {
+			a.Error.Data = nil
+		}
+		return nil, &ResponseError{method, a.Error.Code, truncated(a.Error.Message, maxErrorText), a.Error.Data}
 	}
 	return a.Result, nil
 }

@@ -28,7 +28,7 @@ type sessionFailure struct {
 }
 
 func sessionFailureOf(err error) sessionFailure {
-	f := sessionFailure{Message: err.Error()}
+	f := sessionFailure{Message: truncated(sanitized(err.Error()), maxErrorText)}
 	if e, ok := errors.AsType[*ExitedError](err); ok {
 		f.Agent, f.Code, f.Signal, f.Stderr = e.Agent, e.Code, e.Signal, sanitized(e.Stderr)
 	}
@@ -122,8 +122,8 @@ const failedWait = 2 * time.Second
 // continues in the background.
 func (h *Host) recordFailure(row eventlog.Session, why error) error {
 	ctx := context.WithoutCancel(h.tasks.ctx)
-	row.State, row.EndReason, row.EndedAt = eventlog.Failed, truncated(sanitized(why.Error()), 4<<10), time.Now()
 	f := sessionFailureOf(why)
+	row.State, row.EndReason, row.EndedAt = eventlog.Failed, f.Message, time.Now()
 	row.Error, row.ExitCode, row.UpdatedAt = encode(f), f.Code, row.EndedAt
 	_ = h.Delete(ctx, row.Server) // its process, if there is one; the error is known
 	write := func(ctx context.Context) error {

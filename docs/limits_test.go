@@ -38,6 +38,8 @@ func TestLimits(t *testing.T) {
 		{"httpapi/internal/sessions/permissions.go", "askedBytes = 8 << 20", "An answer has 8 MiB of parameters."},
 		{"agents/pending.go", "maxPending = 4096", "At most 4096 requests of clients wait for the answers of an agent."},
 		{"agents/attached_session.go", "maxOffered = 1 << 20", "A session keeps at most 1 MiB each"},
+		{"agents/errors.go", "maxErrorText = 4 << 10", "An agent's error is cut at 4 KiB"},
+		{"agents/errors.go", "maxErrorData = 64 << 10", "without its data if that has more than 64 KiB"},
 		{"agents/attached_session.go", "maxTitle = 1 << 10", "A session's title is cut at 1 KiB."},
 		{"agents/choices.go", "maxConfigOptions = 256", "at most 256 options that clients can set"},
 		{"agents/host.go", "maxServerID = 512", "have at most 512 bytes."},
