@@ -112,7 +112,7 @@ func firstLine(e *envelope) string {
 		}
 		for line := range strings.Lines(b.Text) {
 			if line = strings.TrimSpace(line); line != "" {
-				return truncated(sanitized(line), maxFirstLine)
+				return strings.Clone(truncated(sanitized(line), maxFirstLine)) // not a part of the prompt
 			}
 		}
 	}
@@ -151,12 +151,12 @@ func sanitized(s string) string {
 
 const maxTitle = 1 << 10
 
-// truncated returns text with at most that many bytes.
+// truncated returns text with at most that many bytes. It does not keep the rest in memory.
 func truncated(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "")
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }
 
 const maxSessionID = 512

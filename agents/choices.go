@@ -28,14 +28,17 @@ type configValue struct {
 // maxConfigOptions bounds the options of a session.
 const maxConfigOptions = 256
 
-// configOptionsOf decodes configOptions. It returns at most maxSettings.
+// configOptionsOf decodes configOptions. It returns at most maxConfigOptions, and none that are
+// larger than a session's row keeps. It leaves out options whose names are too long.
 func configOptionsOf(config []byte) []configOption {
 	var list []json.RawMessage
-	_ = json.Unmarshal(config, &list)
+	if isOffered(config) {
+		_ = json.Unmarshal(config, &list)
+	}
 	var all []configOption
 	for _, raw := range list {
 		var s configOption
-		if len(all) < maxConfigOptions && json.Unmarshal(raw, &s) == nil && s.ID != "" {
+		if len(all) < maxConfigOptions && json.Unmarshal(raw, &s) == nil && s.ID != "" && max(len(s.ID), len(s.Category), len(s.Current)) <= maxID {
 			all = append(all, s)
 		}
 	}
@@ -63,6 +66,9 @@ func (s *configOption) has(value json.RawMessage) bool {
 }
 
 func isText(value json.RawMessage) bool { return len(value) > 0 && value[0] == '"' }
+
+// isOffered reports whether a member is present and a session's row can keep it.
+func isOffered(value json.RawMessage) bool { return isPresent(value) && len(value) <= maxOffered }
 
 // isPresent reports whether a member is present and not null.
 func isPresent(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
@@ -168,7 +174,7 @@ func (s *attachedSession) setOptions(config json.RawMessage, before []configOpti
 		s.saveData()
 		return
 	}
-	s.row.Config = config
+	s.row.Config = bytes.Clone(config) // not a part of the message
 	if s.opening {
 		return
 	}
@@ -229,7 +235,7 @@ func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, re
 	_ = json.Unmarshal(result, &now)
 	was := attachedSessionOf(row).data
 	r := &choiceRestorer{
-		process: p, session: row.ID, before: configOptionsOf(row.Config), now: configOptionsOf(now.Config), known: isPresent(now.Config),
+		process: p, session: row.ID, before: configOptionsOf(row.Config), now: configOptionsOf(now.Config), known: isOffered(now.Config),
 		done: map[string]bool{}, kept: was,
 	}
 	for _, o := range [][2]string{{categoryMode, was.Mode}, {categoryModel, was.Model}} {
@@ -239,13 +245,14 @@ func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, re
 			r.kept.Options = r.kept.Options.with(s.ID, jsonString(o[1]))
 		}
 	}
-	if err := r.setOptions(ctx); err != nil {
-		return r, err
-	}
-	for _, o := range []listedChoice{
+	listed := []listedChoice{
 		{categoryMode, "session/set_mode", "modeId", was.Mode, currentOf(now.Modes, "currentModeId")},
 		{categoryModel, "session/set_model", "modelId", was.Model, currentOf(now.Models, "currentModelId")},
-	} {
+	}
+	if err := r.setOptions(ctx); err != nil { // which can take long: now is not in memory meanwhile
+		return r, err
+	}
+	for _, o := range listed {
 		if r.done[o.category] {
 			continue
 		}
@@ -256,9 +263,13 @@ func (p *agentProcess) chooseAgain(ctx context.Context, row eventlog.Session, re
 	return r, nil
 }
 
+// currentOf returns the current mode or model in a list, or "" if its name is too long.
 func currentOf(list json.RawMessage, name string) string {
 	var m map[string]json.RawMessage
 	_ = json.Unmarshal(list, &m)
+	if len(m[name]) > maxID {
+		return ""
+	}
 	return stringValue(m[name])
 }
 
@@ -318,7 +329,7 @@ func (r *choiceRestorer) setOption(ctx context.Context, c choice) (problem strin
 	}
 	result, problem, err := r.request(ctx, "session/set_config_option", params)
 	var now sessionResult
-	if json.Unmarshal(result, &now) == nil && isPresent(now.Config) {
+	if json.Unmarshal(result, &now) == nil && isOffered(now.Config) {
 		r.now, r.known = configOptionsOf(now.Config), true
 	}
 	return problem, err

@@ -190,4 +190,4 @@ func SessionStream(session string) string { return "ses:" + session }
 const maxKind = 200
 
 // eventKind returns a method as the log accepts it.
-func eventKind(method string) string { return sanitized(method[:min(len(method), maxKind)]) }
+func eventKind(method string) string { return sanitized(truncated(method, maxKind)) }

@@ -13,7 +13,7 @@ const methodInitialize = "initialize"
 // host repeats what a client sent to the process before. Any goroutine may use it.
 type handshake struct {
 	process *agentProcess
-	first   *call // the initialize of the client that started the process; nil: none
+	first   <-chan struct{} // closed at the end of the initialize of the client that started the process; nil: none
 
 	mu          sync.Mutex // guards the fields below
 	caps        capabilities
@@ -30,7 +30,7 @@ func (h *handshake) await(ctx context.Context) error {
 	late := &TimeoutError{p.agent, methodInitialize, p.host.cfg.StartTimeout}
 	wait, cancel := context.WithTimeoutCause(ctx, p.host.cfg.StartTimeout, late)
 	defer cancel()
-	if _, err := receive(wait, p.inbox, h.first.done); err != nil {
+	if _, err := receive(wait, p.inbox, h.first); err != nil {
 		if context.Cause(wait) == late { //nolint:errorlint // not wrapped
 			err = late
 		}

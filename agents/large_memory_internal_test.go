@@ -5,6 +5,7 @@
 package agents
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -63,5 +64,39 @@ func TestLargeMessagesMemory(t *testing.T) { //nolint:paralleltest // it measure
 	t.Logf("%d messages of %d MiB took %d MiB", agents, size>>20, (most-before)>>20)
 	if most > before+limit {
 		t.Errorf("%d messages of %d MiB took %d MiB", agents, size>>20, (most-before)>>20)
+	}
+}
+
+// TestLargeAnswersMemory: the answers of agents to the first message of their processes do not stay
+// in memory.
+func TestLargeAnswersMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	const agents, size = 6, 16 << 20
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: filepath.Join(t.TempDir(), "log"), Synchronous: eventlog.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := startHost(t, Config{Log: log, Launch: func(context.Context, string) (Launch, error) {
+		return Launch{Run: func(_ context.Context, in io.Reader, out io.Writer) error {
+			_, err := bufio.NewReader(in).ReadString('\n')
+			_, err2 := io.WriteString(out, `{"id":1,"result":"`+strings.Repeat("A", size)+"\"}\n")
+			_, err3 := io.Copy(io.Discard, in)
+			return errors.Join(err, err2, err3)
+		}}, nil
+	}})
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := used()
+	for i := range agents {
+		_, err := h.Post(t.Context(), fmt.Sprint("a", i), PostOptions{Agent: "a"}, []byte(`{"id":"i","method":"initialize"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := int64(used()) - int64(before); kept > agents*size/2 {
+		t.Errorf("%d answers of %d MiB keep %d MiB", agents, size>>20, kept>>20)
 	}
 }

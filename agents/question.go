@@ -87,12 +87,12 @@ type Option struct {
 
 // newQuestion returns a question of a process about a session.
 func newQuestion(process string, s *attachedSession, e *envelope) *question {
-	id := e.bytes(e.id)
+	id, method := e.bytes(e.id), eventKind(e.method)
 	return &question{
-		key: idKey(id), id: id, size: len(e.raw), method: e.method, session: s,
+		key: idKey(id), id: id, size: len(e.raw), method: method, session: s,
 		row: eventlog.Request{
 			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: string(id)},
-			Session:    s.id(), PublicID: QuestionID(process, id), Method: eventKind(e.method), Params: e.bytes(e.params),
+			Session:    s.id(), PublicID: QuestionID(process, id), Method: method, Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
 	}

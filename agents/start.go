@@ -93,7 +93,7 @@ func (s *server) startProcess(ctx context.Context, agent string, init []byte, c 
 		return nil, err
 	}
 	if c != nil && c.env.method == methodInitialize {
-		p.handshake.first, c.submitted = c, true
+		p.handshake.first, c.submitted = c.done, true
 		return p, p.submit(ctx, c)
 	}
 	if len(before.Init) > 0 {

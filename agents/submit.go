@@ -115,7 +115,11 @@ func (p *agentProcess) send(ctx context.Context, c *call) ([]byte, error) {
 	if err := p.submit(ctx, c); err != nil {
 		return nil, err
 	}
-	return p.await(ctx, c)
+	raw, err := p.await(ctx, c)
+	if err == nil {
+		c.result.raw = nil // the caller may keep c for longer than the answer
+	}
+	return raw, err
 }
 
 // submit hands a call to run. It waits while the agent does not read its input and, if the

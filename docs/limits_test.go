@@ -28,6 +28,7 @@ func TestLimits(t *testing.T) {
 		{"agents/inbox.go", "maxLineTime = 30 * time.Second", "The rest of a message must arrive within 30 s"},
 		{"agents/question.go", "MaxOptions = 64", "Of the options of an agent's question the first 64 count"},
 		{"agents/envelope.go", "maxID = 1 << 10", "whose JSON-RPC id has more than 1 KiB is dropped"},
+		{"agents/envelope.go", "maxID = 1 << 10", "if its id, category or value has more than 1 KiB."},
 		{"agents/envelope.go", "maxID = 1 << 10", "Options with an id of more than 1 KiB do not count."},
 		{"agents/deliver.go", "maxUnread = 4 << 20", "While an agent has not read 4 MiB of deskhand's own answers"},
 		{"agents/question_table.go", "maxQuestions = 1024", "At most 1024 questions of an agent"},
