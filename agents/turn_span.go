@@ -206,7 +206,7 @@ func (t *turnSpans) update(s *attachedSession, e *envelope) {
 	}
 	span := turn.tools[id]
 	if span == nil {
-		if member("sessionUpdate") != "tool_call" || len(turn.tools) >= maxToolSpans {
+		if member("sessionUpdate") != "tool_call" || len(turn.tools) >= maxToolSpans || len(id) > maxID {
 			return
 		}
 		kind := known(member("kind"), "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode")

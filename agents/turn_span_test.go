@@ -169,6 +169,7 @@ func TestTurnSpans(t *testing.T) {
 			"end_turn", []string{"agent tool call other failed", "agent tool call execute", "agent turn end_turn"},
 		},
 		{endTurn, []string{update(`"sessionUpdate":"tool_call_update","toolCallId":"3","status":"completed"`)}, "end_turn", []string{"agent turn end_turn"}},
+		{endTurn, []string{update(`"sessionUpdate":"tool_call","toolCallId":"` + strings.Repeat("x", 1<<10+1) + `"`)}, "end_turn", []string{"agent turn end_turn"}},
 		{"exit", []string{start}, "interrupted", []string{"agent tool call execute", "agent turn interrupted failed"}},
 	} {
 		spans.Reset()
