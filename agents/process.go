@@ -131,9 +131,14 @@ func (p *agentProcess) read() {
 	}
 }
 
+// minWeight is the memory that a message of few bytes takes.
+const minWeight = 256
+
 // weight returns the room that a message takes in the inbox or the outbox. Each of them has room
 // for one message of the largest size.
-func (p *agentProcess) weight(size int) int64 { return int64(min(size, p.host.cfg.MaxMessageBytes)) }
+func (p *agentProcess) weight(size int) int64 {
+	return int64(min(max(size, minWeight), p.host.cfg.MaxMessageBytes))
+}
 
 // watch ends an agent that is idle for too long and, after the end of an agent, the processes
 // that it has left.
