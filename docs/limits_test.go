@@ -47,6 +47,7 @@ func TestLimits(t *testing.T) {
 		{"agents/registry/observe.go", "maxObserved = 1 << 20", "Of an agent's answers at most 1 MiB"},
 		{"agents/registry/run.go", "installTime = time.Hour", "An installation of an agent ends with an error after an hour"},
 		{"agents/universal/state.go", "maxEntry = 8 << 20", "A message of the agent with more than 8 MiB is shown"},
+		{"agents/opencomputer/state.go", "maxEntry = 8 << 20", "leaves out messages of the agent with more than 8 MiB"},
 		{"agents/universal/projection.go", "maxRaw = 1 << 20", "`raw` is null for a message above 1 MiB."},
 		{"httpapi/internal/sessions/events.go", "pageBytes = 4 << 20", "A page of events ends at 4 MiB"},
 		{"agents/universal/state.go", "maxText = 1 << 20", "A text continues in a new item after 1 MiB."},

@@ -154,6 +154,39 @@ func TestEmptyChunks(t *testing.T) { //nolint:paralleltest // it measures memory
 	runtime.KeepAlive(&s)
 }
 
+// TestLargeEntries: characters of HTML are not escaped. Entries of the agent above 8 MiB are left out,
+// and their turn ends all the same.
+func TestLargeEntries(t *testing.T) {
+	t.Parallel()
+	var s opencomputer.State
+	says := func(kind, payload string) [][]byte {
+		return s.Apply(eventlog.Event{Dir: eventlog.Agent, Kind: kind, Payload: []byte(payload)})
+	}
+	chunk := func(size int) [][]byte {
+		return says("session/update", `{"params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`+strings.Repeat("<", size)+`"}}}}`)
+	}
+	largest := func(lines [][]byte) (n int) {
+		for _, line := range lines {
+			n = max(n, len(line))
+		}
+		return n
+	}
+	if n := largest(chunk(2 << 20)); n < 2<<20 || n > 3<<20 {
+		t.Errorf("a text of 2 MiB makes a line of %d bytes", n)
+	}
+	if lines := chunk(9 << 20); len(lines) > 0 {
+		t.Errorf("a text of 9 MiB makes a line of %d bytes", largest(lines))
+	}
+	long := strings.Repeat("<", 9<<20)
+	for _, answer := range []string{`"result":{"stopReason":"` + long + `"}`, `"error":{"message":"` + long + `"}`} {
+		s.Apply(eventlog.Event{Dir: eventlog.Client, Kind: "session/prompt", Payload: []byte(`{"id":1}`)})
+		lines := says("response:session/prompt", `{"id":1,`+answer+`}`)
+		if len(lines) < 2 || largest(lines) > 3<<20 || !strings.Contains(string(lines[len(lines)-1]), "turn_complete") {
+			t.Errorf("%.20s: %d lines, the largest with %d bytes", answer, len(lines), largest(lines))
+		}
+	}
+}
+
 // check checks what the package promises of each line, and counts the ends of turns.
 func check(t *testing.T, line []byte, open map[string]bool) (ends int) {
 	t.Helper()

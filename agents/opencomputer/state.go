@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // KindConfigured is the kind of the entry that records that a client configured the session.
@@ -44,9 +45,11 @@ type call struct {
 	bytes   int // counted in State.open
 }
 
-// Limits of what a State holds. A text beyond maxText continues in another message, and the
-// oldest calls beyond the others end.
+// Limits of what a State holds. Entries of the agent beyond maxEntry are left out, except answers,
+// which lose their result. A text beyond maxText continues in another message, and the oldest calls
+// beyond the others end.
 const (
+	maxEntry     = 8 << 20
 	maxText      = 1 << 20
 	maxOpenBytes = 16 << 20
 	maxOpenCalls = 1000
@@ -76,9 +79,18 @@ type object = map[string]any
 // There may be none.
 func (s *State) Apply(e eventlog.Event) [][]byte {
 	s.out = nil
+	tooLarge := e.Dir == eventlog.Agent && len(e.Payload) > maxEntry
+	if tooLarge && !strings.HasPrefix(e.Kind, "response:") {
+		return nil
+	}
 	var env envelope
 	if json.Unmarshal(e.Payload, &env) != nil {
 		return nil
+	}
+	if tooLarge {
+		if env.Result = nil; env.Error != nil {
+			env.Error.Message = "the agent's error is too large; the session's log has it"
+		}
 	}
 	if e.Dir == eventlog.Agent {
 		s.ofAgent(e, env)
@@ -132,7 +144,7 @@ func (s *State) ofAgent(e eventlog.Event, env envelope) {
 }
 
 func (s *State) emit(o object) {
-	line, err := json.Marshal(o)
+	line, err := plainjson.Marshal(o)
 	if err == nil { // all members were decoded from JSON
 		s.out = append(s.out, line)
 	}
