@@ -166,6 +166,21 @@ func TestOneAnswer(t *testing.T) {
 	}
 }
 
+// TestLargeAnswer: the record of a request has no large answer.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	l := open(t, eventlog.Config{})
+	for size, want := range map[int]int{64 << 10: 64 << 10, 64<<10 + 1: 0} {
+		key := eventlog.RequestKey{Process: "l", RPC: fmt.Sprint(size)}
+		must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+			return tx.PutRequest(eventlog.Request{RequestKey: key, State: eventlog.Answered, Answer: make([]byte, size)})
+		}))
+		if r, err := l.Request(t.Context(), key); err != nil || len(r.Answer) != want || r.State != eventlog.Answered {
+			t.Errorf("an answer of %d bytes is %d bytes, %v, want %d", size, len(r.Answer), err, want)
+		}
+	}
+}
+
 // TestUnwritableRecord: a job with records that cannot be written does not affect the other jobs
 // of its batch.
 func TestUnwritableRecord(t *testing.T) {

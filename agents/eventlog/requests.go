@@ -34,10 +34,13 @@ type Request struct {
 	Method     string
 	Params     []byte // of a pending request; the log drops them with the answer
 	State      RequestState
-	Answer     []byte
+	Answer     []byte // the log drops it if it has more than 64 KiB, and keeps the event
 	AskedAt    time.Time
 	AnsweredAt time.Time // zero: the request is open
 }
+
+// maxAnswer bounds the answers in records, which retention does not remove while a process runs.
+const maxAnswer = 64 << 10
 
 func (r *Request) check(now time.Time) error {
 	if r.Process == "" {
@@ -53,6 +56,9 @@ func (r *Request) check(now time.Time) error {
 	}
 	if r.State != Pending { // retention keeps the requests of a process that runs
 		r.Params = nil
+	}
+	if len(r.Answer) > maxAnswer {
+		r.Answer = nil
 	}
 	r.AskedAt, r.AnsweredAt = asStored(r.AskedAt, now), asStored(r.AnsweredAt, time.Time{})
 	return checkTexts("request", maxName, "process", r.Process, "rpc", r.RPC, "session", r.Session, "publicId", r.PublicID, "method", r.Method)

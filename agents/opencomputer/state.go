@@ -3,6 +3,7 @@ package opencomputer
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/internal/plainjson"
