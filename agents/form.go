@@ -161,30 +161,45 @@ func (f Form) Prompt() string {
 }
 
 // Answer returns the result with the answers to the questions, in their order. An answer is a
-// list of values or labels of options, or of own words where the form takes them. An empty list
-// leaves its question out. Answer returns an [InvalidError] if an answer is not among the
-// options or has another type.
+// list of options, or of own words where the form takes them. An option is named by its value, or
+// else by its label, or else by its label in other case. An empty list leaves its question out.
+// Answer returns an [InvalidError] if an answer names no option or several, or has another type.
 func (f Form) Answer(answers [][]string) (json.RawMessage, error) {
+	return f.accept(answers, byValue, byLabel, byFoldedLabel)
+}
+
+// AnswerLabels is like Answer for a client that has the labels only: a label counts before a value.
+func (f Form) AnswerLabels(answers [][]string) (json.RawMessage, error) {
+	return f.accept(answers, byLabel, byValue, byFoldedLabel)
+}
+
+func byValue(o FormOption, text string) bool       { return o.Value == text }
+func byLabel(o FormOption, text string) bool       { return o.Label == text }
+func byFoldedLabel(o FormOption, text string) bool { return strings.EqualFold(o.Label, text) }
+
+func (f Form) accept(answers [][]string, tests ...func(FormOption, string) bool) (json.RawMessage, error) {
 	if len(answers) > len(f.Questions) {
 		return nil, &InvalidError{"answers", fmt.Sprintf("must hold a list for each of %d questions, not %d", len(f.Questions), len(answers))}
 	}
 	content := map[string]any{}
 	for i, given := range answers {
-		if err := f.Questions[i].answer(given, content); err != nil {
+		if err := f.Questions[i].answer(given, content, tests); err != nil {
 			return nil, &InvalidError{"answers", fmt.Sprintf("of question %d: %v", i+1, err)}
 		}
 	}
 	return json.Marshal(map[string]any{"action": "accept", "content": content})
 }
 
-func (q FormQuestion) answer(given []string, content map[string]any) error {
+func (q FormQuestion) answer(given []string, content map[string]any, tests []func(FormOption, string) bool) error {
 	chosen, own := []string{}, []string{}
 	for _, text := range given {
-		i := slices.IndexFunc(q.Options, func(o FormOption) bool { return o.Value == text || strings.EqualFold(o.Label, text) })
-		if i >= 0 {
-			chosen = append(chosen, q.Options[i].Value)
-		} else {
+		switch named := q.named(text, tests); len(named) {
+		case 0:
 			own = append(own, text)
+		case 1:
+			chosen = append(chosen, named[0])
+		default:
+			return fmt.Errorf("%.100q names several options", text)
 		}
 	}
 	if len(q.Options) == 0 {
@@ -211,6 +226,21 @@ func (q FormQuestion) answer(given []string, content map[string]any) error {
 		content[q.Key] = value
 	}
 	return nil
+}
+
+// named returns the values of the options that pass the first test that any option passes.
+func (q FormQuestion) named(text string, tests []func(FormOption, string) bool) (values []string) {
+	for _, test := range tests {
+		for _, o := range q.Options {
+			if test(o, text) && !slices.Contains(values, o.Value) {
+				values = append(values, o.Value)
+			}
+		}
+		if len(values) > 0 {
+			break
+		}
+	}
+	return values
 }
 
 // value returns an answer as a value of the question's type.

@@ -63,3 +63,32 @@ func TestForm(t *testing.T) {
 		}
 	}
 }
+
+// TestFormOption: an answer never chooses another option of a form than the one that it names.
+func TestFormOption(t *testing.T) {
+	t.Parallel()
+	for schema, answers := range map[string]map[string][2]string{ // the chosen values: by value first, and by label first
+		`"enum":["a","A"]`:                                                      {"a": {"a", "a"}, "A": {"A", "A"}},
+		`"enum":["1","2"],"enumNames":["2","1"]`:                                {"1": {"1", "2"}, "2": {"2", "1"}},
+		`"enum":["x","y","z"],"enumNames":["Same","Same","same"]`:               {"Same": {}, "same": {"z", "z"}, "SAME": {}, "x": {"x", "x"}},
+		`"enum":["x","x","No"],"enumNames":["Yes","YES","yes and no"]`:          {"yes": {"x", "x"}, "no": {}, "YES AND NO": {"No", "No"}},
+		`"oneOf":[{"const":"all","title":"One"},{"const":"One","title":"All"}]`: {"One": {"One", "all"}, "all": {"all", "all"}, "ALL": {"One", "One"}},
+	} {
+		form, err := agents.ParseForm(json.RawMessage(`{"requestedSchema":{"properties":{"k":{"type":"string",` + schema + `}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for answer, want := range answers {
+			for i, choose := range []func([][]string) (json.RawMessage, error){form.Answer, form.AnswerLabels} {
+				got, err := choose([][]string{{answer}})
+				bad, refused := errors.AsType[*agents.InvalidError](err)
+				switch {
+				case want[i] == "" && refused && bad.Field == "answers":
+				case want[i] != "" && string(got) == `{"action":"accept","content":{"k":"`+want[i]+`"}}`:
+				default:
+					t.Errorf("%s: %q (%d) chooses %s, %v, want %q", schema, answer, i, got, err, want[i])
+				}
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
 )
 
@@ -95,22 +96,27 @@ func TestAmbiguousAnswer(t *testing.T) {
 	if err := s.OpenAgents(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
-		if err := tx.PutSession(eventlog.Session{ID: "asked", Agent: "mock", Origin: "rest", State: eventlog.Waiting}); err != nil {
-			return err
-		}
-		return tx.PutRequest(eventlog.Request{
-			RequestKey: eventlog.RequestKey{Process: "gone", Dir: eventlog.Agent, RPC: "1"},
-			Session:    "asked", PublicID: "q", Method: "session/request_permission",
-			Params: []byte(`{"options":[{"optionId":"all","name":"Yes","kind":"allow_always"},{"optionId":"one","name":"Yes","kind":"allow_once"}]}`),
+	for i, q := range [][2]string{
+		{"session/request_permission", `{"options":[{"optionId":"all","name":"Yes","kind":"allow_always"},{"optionId":"one","name":"Yes","kind":"allow_once"}]}`},
+		{agents.MethodForm, `{"requestedSchema":{"properties":{"k":{"type":"string","enum":["all","one"],"enumNames":["Yes","Yes"]}}}}`},
+	} {
+		id := fmt.Sprint("q", i)
+		err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+			if err := tx.PutSession(eventlog.Session{ID: "asked", Agent: "mock", Origin: "rest", State: eventlog.Waiting}); err != nil {
+				return err
+			}
+			return tx.PutRequest(eventlog.Request{
+				RequestKey: eventlog.RequestKey{Process: "gone", Dir: eventlog.Agent, RPC: id},
+				Session:    "asked", PublicID: id, Method: q[0], Params: []byte(q[1]),
+			})
 		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/v1/sessions/asked/questions/q/reply", "/opencode/question/q/reply"} {
-		if a := s.post(t, path, `{"answers":[["yes"]]}`).want(t, 400); !strings.Contains(string(a.body), "several options") {
-			t.Errorf("%s: %s", path, a.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/v1/sessions/asked/questions/" + id + "/reply", "/opencode/question/" + id + "/reply"} {
+			if a := s.post(t, path, `{"answers":[["yes"]]}`).want(t, 400); !strings.Contains(string(a.body), "several options") || !strings.Contains(string(a.body), "request: answers") {
+				t.Errorf("%s: %s", path, a.body)
+			}
 		}
 	}
 }

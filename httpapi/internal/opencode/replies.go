@@ -155,7 +155,7 @@ func (a replies) replyQuestion(c *call) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("question %s: %w", q.PublicID, err)
 		}
-		result, err := form.Answer(body.Answers)
+		result, err := form.AnswerLabels(body.Answers)
 		if err != nil {
 			return nil, err
 		}
