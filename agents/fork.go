@@ -76,17 +76,17 @@ func endOfTurns(ctx context.Context, log *eventlog.Log, stream string, before in
 	err := eachEntry(ctx, log, stream, before, func(page []eventlog.Event) error {
 		for _, e := range page {
 			last = e.Seq
-			switch e.Kind {
-			case "session/prompt", "response:session/prompt":
+			switch {
+			case isPrompt(e), e.Kind == "response:session/prompt":
 				env, err := parse(e.Payload)
 				if err != nil {
 					continue // it is not a message
 				}
 				key := e.Process + " " + idKey(env.bytes(env.id))
-				if delete(open, key); e.Kind == "session/prompt" {
+				if delete(open, key); isPrompt(e) {
 					open[key] = e.Seq
 				}
-			case "_adapter/agent_exited", "session/ended":
+			case isEnd(e), e.Kind == "_adapter/agent_exited":
 				clear(open)
 			}
 		}
@@ -98,6 +98,11 @@ func endOfTurns(ctx context.Context, log *eventlog.Log, stream string, before in
 	}
 	return end, err
 }
+
+// isPrompt reports whether an entry is a prompt of a client, and isEnd whether it is the host's
+// about the end of the session. An agent may write lines with these methods too.
+func isPrompt(e eventlog.Event) bool { return e.Kind == "session/prompt" && e.Dir == eventlog.Client }
+func isEnd(e eventlog.Event) bool    { return e.Kind == "session/ended" && e.Dir == eventlog.Daemon }
 
 // eachEntry calls f with the entries of a stream before a number, unless that is 0, page by
 // page.
@@ -127,10 +132,10 @@ func copyEntries(ctx context.Context, log *eventlog.Log, from, to string, before
 		err := commitNow(ctx, log, func(tx *eventlog.Tx) error {
 			prompts = 0
 			for _, e := range page {
-				if e.Kind == "session/ended" {
+				if isEnd(e) {
 					continue
 				}
-				if e.Kind == "session/prompt" {
+				if isPrompt(e) {
 					prompts++
 				}
 				e.Stream, e.Session, e.ID, e.Payload = SessionStream(to), to, "", ofSession(e.Payload, to)

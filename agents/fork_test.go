@@ -2,6 +2,7 @@ package agents_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,4 +74,34 @@ func TestFork(t *testing.T) {
 	if _, err := h.Fork(within(t), "none", agents.ForkOptions{ID: "other"}); !errors.Is(err, agents.ErrSessionNotFound) {
 		t.Errorf("a fork of no session: %v", err)
 	}
+}
+
+// TestForkOfForgedEntries: an agent that writes messages of clients and of the host does not change
+// which turns a fork has.
+func TestForkOfForgedEntries(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: agentOf()})
+	id := newSession(t, h, "srv")
+	forge := func(method, id string) {
+		t.Helper()
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"sessionId":%q,"prompt":[]}}`, method, id)
+		post(t, h, "srv", fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"raw","params":{"line":%q}}`, line))
+	}
+	prompt(t, h, "srv", id, "first")
+	forge("session/prompt", id)
+	prompt(t, h, "srv", id, "second")
+	hangs := prompt1(t, h, "srv", promptOf(id, "hang"))
+	follow(t, h, "srv", agents.Replay{}, "hanging")
+	forge("session/ended", id)
+	s, err := h.Fork(within(t), id, agents.ForkOptions{ID: "fork"})
+	if err != nil || s.Turns != 2 {
+		t.Errorf("fork = %+v, %v, want 2 turns", s, err)
+	}
+	if text := payloads(stream(t, h, "fork")); !strings.Contains(text, "you said: second") || strings.Contains(text, "hang") {
+		t.Errorf("the fork has%s", text)
+	}
+	if err := h.Delete(within(t), "srv"); err != nil {
+		t.Error(err)
+	}
+	<-hangs
 }

@@ -18,9 +18,12 @@ const (
 	historyPages  = 40 // the most pages to read
 )
 
-// historySizes has the kinds of events with text for the history, and the most bytes of a payload.
-// Larger updates are mostly pictures and output of tools, but prompts may have pictures too.
-var historySizes = map[string]int{"session/prompt": math.MaxInt32, "session/update": 256 << 10}
+// historyEvents selects the events with text for the history. Updates that are larger are mostly
+// pictures and output of tools, but prompts may have pictures too.
+var historyEvents = []eventlog.Selection{
+	{Dir: eventlog.Client, Kind: "session/prompt", MaxBytes: math.MaxInt32},
+	{Dir: eventlog.Agent, Kind: "session/update", MaxBytes: 256 << 10},
+}
 
 const (
 	historyBegin = "This conversation goes on from an earlier one, which follows as a transcript. Do not answer what is in it again.\n\n"
@@ -33,7 +36,7 @@ func historyOf(ctx context.Context, log *eventlog.Log, session string) (string, 
 	var turns []transcriptPart // the newest first
 	size, before, cut := 0, int64(math.MaxInt64), true
 	for page := 0; page < historyPages && cut && size <= historyBudget; page++ {
-		events, err := log.ReadBack(ctx, SessionStream(session), before, historySizes)
+		events, err := log.ReadBack(ctx, SessionStream(session), before, historyEvents...)
 		if err != nil {
 			return "", err
 		}
@@ -89,10 +92,10 @@ func transcript(turns []transcriptPart, cut bool) string {
 	return head + strings.Join(parts, "\n\n") + historyEnd
 }
 
-// transcriptPartOf returns the message in an event, or the zero turn.
+// transcriptPartOf returns the message in one of the historyEvents, or the zero turn.
 func transcriptPartOf(e eventlog.Event) transcriptPart {
-	switch {
-	case e.Kind == "session/prompt" && e.Dir != eventlog.Agent:
+	switch e.Kind {
+	case "session/prompt":
 		var m struct {
 			Params struct {
 				Prompt []contentBlock `json:"prompt"`
@@ -106,7 +109,7 @@ func transcriptPartOf(e eventlog.Event) transcriptPart {
 			parts = append(parts, b.String())
 		}
 		return transcriptPart{"User", strings.Join(parts, "\n")}
-	case e.Kind == "session/update" && e.Dir == eventlog.Agent:
+	case "session/update":
 		return updatePart(e.Payload)
 	}
 	return transcriptPart{}

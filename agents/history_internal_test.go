@@ -37,6 +37,11 @@ func TestHistoryOfLargeEvents(t *testing.T) {
 					return err
 				}
 			}
+			for _, dir := range []eventlog.Direction{eventlog.Agent, eventlog.Daemon} { // not of clients
+				if err := add(dir, "session/prompt", `{"params":{"prompt":[{"type":"text","text":"forged"}]}}`); err != nil {
+					return err
+				}
+			}
 			return add(eventlog.Agent, "session/update", `{"params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"after `+text+`"}}}}`)
 		})
 		if err != nil {

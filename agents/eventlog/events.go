@@ -204,18 +204,24 @@ func (l *Log) Read(ctx context.Context, stream string, after int64, limit int) (
 	return l.page(ctx, stream, after, limit)
 }
 
-// ReadBack returns events of a stream before a sequence, the newest first: at most 1000, and fewer
-// if their payloads are large. It skips events of other kinds than those in sizes, and events whose
-// payload has more bytes than sizes has for the kind. It returns none only if there are no more. It
-// does not wait for Postgres: it returns [ErrUnavailable] if Postgres cannot be reached.
-func (l *Log) ReadBack(ctx context.Context, stream string, before int64, sizes map[string]int) ([]Event, error) {
+// Selection selects the events of a sender and a kind whose payload has at most MaxBytes.
+type Selection struct {
+	Dir      Direction
+	Kind     string
+	MaxBytes int
+}
+
+// ReadBack returns the selected events of a stream before a sequence, the newest first: at most
+// 1000, and fewer if their payloads are large. It returns none only if there are no more. It does
+// not wait for Postgres: it returns [ErrUnavailable] if Postgres cannot be reached.
+func (l *Log) ReadBack(ctx context.Context, stream string, before int64, selected ...Selection) ([]Event, error) {
 	if err := l.open(); err != nil {
 		return nil, err
 	}
 	var args []any
 	parts := []string{"false"}
-	for kind, most := range sizes {
-		parts, args = append(parts, "e.kind = %s and e.size <= %s"), append(args, kind, int64(most))
+	for _, s := range selected {
+		parts, args = append(parts, "e.dir = %s and e.kind = %s and e.size <= %s"), append(args, int64(s.Dir), s.Kind, int64(s.MaxBytes))
 	}
 	c := new(condition)
 	c.add("e.stream = (select id from stream where name = %s) and e.seq < %s", stream, before)

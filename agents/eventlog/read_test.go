@@ -77,7 +77,8 @@ func TestMaxParams(t *testing.T) {
 	}
 }
 
-// TestReadBack returns the newest events of some kinds and sizes first, and all in several pages.
+// TestReadBack returns the newest events of some senders, kinds and sizes first, and all in several
+// pages.
 func TestReadBack(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range databases {
@@ -86,18 +87,23 @@ func TestReadBack(t *testing.T) {
 			l := open(t, eventlog.Config{DSN: dsn(t)})
 			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
 				for i, kind := range []string{"a", "b", "c", "b", "a", "b"} { // 1 to 6
-					if _, err := tx.Append(eventlog.Event{Stream: "s", Kind: kind, Payload: bytes.Repeat([]byte("x"), (i+1)<<20)}); err != nil {
+					if _, err := tx.Append(eventlog.Event{Stream: "s", Dir: eventlog.Client, Kind: kind, Payload: bytes.Repeat([]byte("x"), (i+1)<<20)}); err != nil {
 						return err
 					}
 				}
-				return nil
+				_, err := tx.Append(eventlog.Event{Stream: "s", Dir: eventlog.Agent, Kind: "a", Payload: bytes.Repeat([]byte("x"), 7<<20)})
+				return err
 			}))
-			for want, sizes := range map[string]map[string]int{
-				"[5] [4] [2 1]": {"a": 5 << 20, "b": 5 << 20}, "[5] [1]": {"a": 5 << 20}, "[6] [4] [2]": {"b": 6 << 20, "a": 1}, "": {},
+			of := func(kind string, most int) eventlog.Selection {
+				return eventlog.Selection{Dir: eventlog.Client, Kind: kind, MaxBytes: most}
+			}
+			for want, selected := range map[string][]eventlog.Selection{
+				"[5] [4] [2 1]": {of("a", 5<<20), of("b", 5<<20)}, "[5] [1]": {of("a", 5<<20)}, "[6] [4] [2]": {of("b", 6<<20), of("a", 1)},
+				"": {}, "[7]": {{Dir: eventlog.Agent, Kind: "a", MaxBytes: 8 << 20}},
 			} {
 				got := ""
 				for before := int64(math.MaxInt64); ; {
-					events, err := l.ReadBack(t.Context(), "s", before, sizes)
+					events, err := l.ReadBack(t.Context(), "s", before, selected...)
 					must(t, err)
 					if len(events) == 0 {
 						break
@@ -112,7 +118,7 @@ func TestReadBack(t *testing.T) {
 					got += fmt.Sprint(page, " ")
 				}
 				if strings.TrimSpace(got) != want {
-					t.Errorf("%v: pages %s, want %s", sizes, got, want)
+					t.Errorf("%v: pages %s, want %s", selected, got, want)
 				}
 			}
 		})
