@@ -3,6 +3,7 @@ package opencode
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -23,6 +24,10 @@ const (
 	// a session begins.
 	commandSessions = 50
 	commandEntries  = 64
+
+	maxCommands     = 1000
+	maxCommandEntry = 8 << 20 // bytes of an entry
+	maxCommandText  = 1 << 10 // bytes of a name, a description or a hint
 )
 
 func (m *machine) commandRoutes() []route {
@@ -30,7 +35,7 @@ func (m *machine) commandRoutes() []route {
 }
 
 // commands returns the commands that the agents of a directory have reported in their newest
-// sessions there.
+// sessions there, at most maxCommands. It leaves out entries above maxCommandEntry.
 func (m *machine) commands(ctx context.Context, dir string) ([]command, error) {
 	host, err := m.Host.Get(ctx)
 	if err != nil {
@@ -48,21 +53,33 @@ func (m *machine) commands(ctx context.Context, dir string) ([]command, error) {
 		return nil, err
 	}
 	all, known := []command{}, map[string]bool{}
+	lists := eventlog.Selection{Dir: eventlog.Agent, Kind: "session/update", MaxBytes: maxCommandEntry}
 	for _, id := range sessions {
-		entries, err := host.Log().Read(ctx, agents.SessionStream(id), 0, commandEntries)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			for _, c := range commandsIn(e.Payload) {
-				if !known[c.Name] {
-					known[c.Name] = true
-					all = append(all, c)
+		for before := int64(commandEntries + 1); ; {
+			entries, err := host.Log().ReadBack(ctx, agents.SessionStream(id), before, lists)
+			if err != nil {
+				return nil, err
+			}
+			if len(entries) == 0 {
+				break
+			}
+			for _, e := range entries {
+				before = e.Seq
+				for _, c := range commandsIn(e.Payload) {
+					if !known[c.Name] && len(all) < maxCommands {
+						known[c.Name] = true
+						all = append(all, c)
+					}
 				}
 			}
 		}
 	}
 	return all, nil
+}
+
+// shortened returns the beginning of a text.
+func shortened(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxCommandText)], "")
 }
 
 // commandsIn returns the commands that a message of an agent lists, or nil.
@@ -82,10 +99,11 @@ func commandsIn(message []byte) []command {
 		return nil
 	}
 	var all []command
-	for _, c := range m.Params.Update.Commands {
-		one := command{Name: c.Name, Description: c.Description, Source: "command", Template: "/" + c.Name + " $ARGUMENTS", Hints: []string{}}
+	for _, c := range m.Params.Update.Commands[:min(len(m.Params.Update.Commands), maxCommands)] {
+		name := shortened(c.Name)
+		one := command{Name: name, Description: shortened(c.Description), Source: "command", Template: "/" + name + " $ARGUMENTS", Hints: []string{}}
 		if c.Input != nil && c.Input.Hint != "" {
-			one.Hints = append(one.Hints, c.Input.Hint)
+			one.Hints = append(one.Hints, shortened(c.Input.Hint))
 		}
 		all = append(all, one)
 	}
