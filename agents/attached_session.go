@@ -26,6 +26,39 @@ type attachedSession struct {
 	ended       bool   // the process has ended: row.State is final
 	opening     bool   // the host restores it: no client uses it yet
 	making      bool   // the host makes it: no client uses it yet
+
+	logged settings // that its row in the log had when this process wrote or read it
+}
+
+// settings are what hosts change in a session that no process has open.
+type settings struct {
+	title       string
+	permissions Policy
+	archived    bool
+}
+
+func (s *attachedSession) settings() settings {
+	return settings{s.row.Title, s.data.Permissions, s.data.Archived}
+}
+
+// adopt takes the settings that another host has changed from the row in the log, and the end of a
+// session that is not opened with this commit. Settings that were changed here stay.
+func (s *attachedSession) adopt(row eventlog.Session, opened bool) {
+	now, theirs := s.settings(), attachedSessionOf(row).settings()
+	if now.title == s.logged.title {
+		s.row.Title = theirs.title
+	}
+	if now.permissions == s.logged.permissions {
+		s.data.Permissions = theirs.permissions
+	}
+	if now.archived == s.logged.archived {
+		s.data.Archived = theirs.archived
+	}
+	if row.State == eventlog.Ended && !opened {
+		s.row.State, s.row.EndReason, s.row.EndedAt = row.State, row.EndReason, row.EndedAt
+		s.refreshState()
+	}
+	s.saveData()
 }
 
 // sessionData is what eventlog.Session.Data holds.
@@ -139,7 +172,7 @@ func attachedSessionOf(row eventlog.Session) *attachedSession {
 // openingSession is like attachedSessionOf for a session that is about to be opened.
 func openingSession(row eventlog.Session) *attachedSession {
 	s := attachedSessionOf(row)
-	s.pendingOpen = true
+	s.pendingOpen, s.logged = true, s.settings()
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
@@ -18,6 +19,7 @@ type committer struct {
 	log       *slog.Logger
 	server    string
 	record    *processRecord
+	intake    *intake
 	inbox     *inbox
 	lifecycle *lifecycle
 	lose      func(error) // ends the process, whose server another host has
@@ -101,21 +103,45 @@ func (c *committer) refuse(b *commitBatch, err error) {
 	}
 }
 
-// write writes a batch in one transaction.
+// write writes a batch in one transaction. If another host took this one for gone and has completed
+// the record of the process, write keeps what hosts have changed since. When it writes the record,
+// which the process then has again, it also writes the turns and the open questions.
 func (c *committer) write(b *commitBatch) error {
 	if !b.hasChanges() && !c.record.changed {
 		return nil
 	}
-	rows := make(map[*attachedSession]eventlog.Session, len(b.changed))
-	for s := range b.changed {
-		s.refreshState()
-		rows[s] = s.row
+	err := c.transact(b)
+	if errors.Is(err, errCompleted) {
+		b.completed = true
+		if c.record.changed {
+			c.intake.markTurns(b)
+		}
+		err = c.transact(b)
 	}
+	return err
+}
+
+func (c *committer) transact(b *commitBatch) error {
 	// The transaction may still run after awaitOutcome has given up.
-	record, all, opened := *c.record, b.effects, b.opened
-	var policies map[*attachedSession]Policy
+	record, all, completed := *c.record, b.effects, b.completed
+	opened, changed := maps.Clone(b.opened), maps.Clone(b.changed)
+	sessions := map[*attachedSession]attachedSession{}
+	for s := range changed {
+		s.refreshState()
+		sessions[s] = *s
+	}
+	var questions []eventlog.Request
+	if completed && record.changed && !b.exit {
+		for _, s := range c.intake.sessions.byID {
+			sessions[s] = *s
+		}
+		for _, q := range c.intake.questions.open {
+			questions = append(questions, q.row)
+		}
+	}
+	var adopted map[*attachedSession]*attachedSession
 	err := c.host.cfg.Log.TryCommit(context.Background(), func(tx *eventlog.Tx) (err error) {
-		if err := c.checkOwner(tx); err != nil {
+		if err := c.checkOwner(tx, completed); err != nil {
 			return err
 		}
 		if record.changed {
@@ -123,44 +149,59 @@ func (c *committer) write(b *commitBatch) error {
 				return err
 			}
 		}
-		if policies, err = keepPolicies(tx, rows, opened); err != nil {
+		if adopted, err = adoptChanges(tx, sessions, opened, completed); err != nil {
 			return err
+		}
+		rows, ended := map[*attachedSession]eventlog.Session{}, map[string]bool{}
+		for s, now := range adopted {
+			if _, is := changed[s]; is {
+				rows[s] = now.row
+			}
+			ended[now.row.ID] = now.row.State == eventlog.Ended
+		}
+		for _, q := range questions {
+			if !ended[q.Session] {
+				_ = tx.PutRequest(q) // an invalid one was not in the log before
+			}
 		}
 		return b.write(tx, all, rows)
 	})
 	if doubt, open := errors.AsType[*eventlog.UncertainError](err); open {
 		err = c.awaitOutcome(b, doubt)
 	}
-	if err == nil {
-		c.record.changed = false
-		for s, policy := range policies {
-			s.data.Permissions = policy
-			s.saveData()
+	if err != nil {
+		return err
+	}
+	c.record.changed = false
+	for s, now := range adopted {
+		s.row, s.data = now.row, now.data
+		s.logged = s.settings()
+		if completed && s.row.State == eventlog.Ended {
+			c.inbox.backlog = append(c.inbox.backlog, command{handle: func(fx *effects) { c.intake.leave(fx, s) }})
 		}
 	}
-	return err
+	return nil
 }
 
-// keepPolicies copies the log's policies into rows and returns them. With this commit the
-// process becomes the owner of the opened sessions. A policy may have changed since the row was
-// read.
-func keepPolicies(tx *eventlog.Tx, rows map[*attachedSession]eventlog.Session, opened map[*attachedSession]struct{}) (map[*attachedSession]Policy, error) {
-	policies := map[*attachedSession]Policy{}
-	for s := range opened {
-		row, changed := rows[s]
-		stored, err := tx.Session(s.row.ID)
-		if !changed || errors.Is(err, eventlog.ErrNotFound) {
-			continue
+// adoptChanges returns the sessions with what other hosts have changed in their rows. With this
+// commit the process becomes the owner of the opened sessions, whose rows were read earlier. If the
+// record of the process was completed, other hosts may have changed all sessions.
+func adoptChanges(
+	tx *eventlog.Tx, sessions map[*attachedSession]attachedSession, opened map[*attachedSession]struct{}, completed bool,
+) (map[*attachedSession]*attachedSession, error) {
+	adopted := map[*attachedSession]*attachedSession{}
+	for s, now := range sessions {
+		if _, opens := opened[s]; opens || completed {
+			stored, err := tx.Session(now.row.ID)
+			if err == nil {
+				now.adopt(stored, opens)
+			} else if !errors.Is(err, eventlog.ErrNotFound) {
+				return nil, err
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		now := attachedSessionOf(row)
-		now.data.Permissions = attachedSessionOf(stored).data.Permissions
-		now.saveData()
-		rows[s], policies[s] = now.row, now.data.Permissions
+		adopted[s] = &now
 	}
-	return policies, nil
+	return adopted, nil
 }
 
 // awaitOutcome waits for the outcome of a commit during which the connection to Postgres
@@ -207,9 +248,13 @@ type overtakenError struct{ error }
 
 func (e overtakenError) Unwrap() error { return e.error }
 
+// errCompleted reports that another host has completed the record of the process.
+var errCompleted = errors.New("the record of the process is completed")
+
 // checkOwner returns an overtakenError if another host has started or deleted the server.
-// Until the end of the transaction no other host can: claim waits for it.
-func (c *committer) checkOwner(tx *eventlog.Tx) error {
+// Until the end of the transaction no other host can: claim waits for it. It returns
+// errCompleted if another host has completed the record, unless that is known.
+func (c *committer) checkOwner(tx *eventlog.Tx, completed bool) error {
 	if !c.host.cfg.Log.Shared() {
 		return nil
 	}
@@ -223,6 +268,8 @@ func (c *committer) checkOwner(tx *eventlog.Tx) error {
 		return overtakenError{ErrServerNotFound}
 	case newest.ID != c.record.ID:
 		return overtakenError{&ElsewhereError{c.server, dataOf(newest).Address}}
+	case !completed && !newest.ExitedAt.IsZero():
+		return errCompleted
 	}
 	return nil
 }

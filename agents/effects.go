@@ -15,8 +15,10 @@ type commitBatch struct {
 	process string // in its events
 	effects []*effects
 	changed map[*attachedSession]struct{} // sessions whose rows are written
-	opened  map[*attachedSession]struct{} // sessions whose rows were read earlier: see keepPolicies
+	opened  map[*attachedSession]struct{} // sessions whose rows were read earlier: see adoptChanges
 	exit    bool                          // the agent has ended
+
+	completed bool // another host has completed the record of the process: see committer.write
 }
 
 // maxBatch bounds the commands of a batch.

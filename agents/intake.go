@@ -82,18 +82,32 @@ func (in *intake) handleExit(fx *effects, reason string) {
 	in.server.keepRecord(in.record.Process)
 }
 
-// reopen writes the record of the process again, its open questions, and its sessions that are in
-// a turn: another host has completed them.
-func (in *intake) reopen(fx *effects) {
-	in.record.changed = true
-	for _, q := range in.questions.open {
-		fx.requests = append(fx.requests, q.row)
-	}
+// reopen writes the record of the process again, which another host has completed: see
+// committer.write.
+func (in *intake) reopen(*effects) { in.record.changed = true }
+
+// markTurns has the rows of sessions written that are in a turn.
+func (in *intake) markTurns(b *commitBatch) {
 	for _, s := range in.sessions.byID {
 		if state := s.state(); state == eventlog.Running || state == eventlog.Waiting {
-			fx.markChanged(s)
+			s.row.UpdatedAt = time.Now()
+			b.changed[s] = struct{}{}
 		}
 	}
+}
+
+// leave cancels the turn of a session that another host has ended, and detaches the session.
+func (in *intake) leave(fx *effects, s *attachedSession) {
+	if in.sessions.byID[s.row.ID] != s {
+		return
+	}
+	if s.prompts > 0 {
+		c, err := newClientCall("session/cancel", false, map[string]string{"sessionId": s.row.ID})
+		if err == nil {
+			in.handleNotification(fx, c)
+		}
+	}
+	fx.afterCommit(func() { in.sessions.detach(s) })
 }
 
 // exitEvent returns the host event about the end of a process. stderr is the end of its standard

@@ -60,7 +60,6 @@ func (s *server) newProcess(child *childProcess, turns *turnSpans, row eventlog.
 	p.outbox = newOutbox(size)
 	p.handshake = &handshake{process: p}
 	p.restorer = &restorer{process: p, running: map[string]*restoration{}}
-	p.committer = &committer{host: h, log: p.log, server: s.id, record: record, inbox: p.inbox, lifecycle: p.lifecycle, lose: p.lose}
 	p.intake = &intake{
 		host: h, server: s, process: p.id, agent: p.agent, child: child, log: p.log, record: record, handshake: p.handshake,
 		outbox: p.outbox, pending: pendingCalls{byID: map[int64]*call{}}, sessions: newSessionTable(), turns: turns,
@@ -68,6 +67,9 @@ func (s *server) newProcess(child *childProcess, turns *turnSpans, row eventlog.
 			open: map[string]*question{}, maxBytes: h.cfg.MaxMessageBytes, total: &h.questions, policy: h.cfg.Permissions, stored: h.storedPolicy,
 			inbox: p.inbox, outbox: p.outbox, log: p.log,
 		},
+	}
+	p.committer = &committer{
+		host: h, log: p.log, server: s.id, record: record, intake: p.intake, inbox: p.inbox, lifecycle: p.lifecycle, lose: p.lose,
 	}
 	return p
 }

@@ -121,3 +121,59 @@ func TestHostTakesItsQuestionsBack(t *testing.T) {
 	}
 	stateOf(t, two, id, eventlog.Idle)
 }
+
+// TestHostKeepsWhatOthersChanged: a host that is back has the sessions as another host has left
+// them, which took it for gone: with their settings, or ended.
+func TestHostKeepsWhatOthersChanged(t *testing.T) {
+	t.Parallel()
+	p, one, two := hostsOfPostgres(t)
+	hangs, idle, ended, asks := newSession(t, one, "srv"), newSession(t, one, "srv"), newSession(t, one, "srv"), newSession(t, one, "srv")
+	hanging := prompt1(t, one, "srv", promptOf(hangs, "hang"))
+	stateOf(t, two, hangs, eventlog.Running)
+	asking := prompt1(t, one, "srv", promptOf(asks, "ask"))
+	stateOf(t, two, asks, eventlog.Waiting)
+	p.Refuse()
+	stateOf(t, two, hangs, eventlog.Interrupted)
+	stateOf(t, two, asks, eventlog.Interrupted)
+	for _, id := range []string{hangs, idle} {
+		if err := errors.Join(
+			two.SetTitle(within(t), id, "theirs"), two.SetArchived(within(t), id, true),
+			two.SetPermissions(within(t), id, agents.Policy{Mode: agents.Reject}),
+		); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{ended, asks} {
+		if err := two.Terminate(within(t), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Accept()
+	if err := <-asking; err != nil { // its question is cancelled
+		t.Error(err)
+	}
+	stateOf(t, two, hangs, eventlog.Running)
+	prompt(t, one, "srv", idle, "ask") // the policy rejects
+	post(t, one, "srv", fmt.Sprintf(`{"jsonrpc":"2.0","id":8,"method":"session/set_mode","params":{"sessionId":%q,"modeId":"b"}}`, hangs))
+	for id, state := range map[string]eventlog.State{hangs: eventlog.Running, idle: eventlog.Idle} {
+		s := stateOf(t, two, id, state)
+		if s.Title != "theirs" || !s.Archived || s.Permissions.Mode != agents.Reject {
+			t.Errorf("session = %+v", s)
+		}
+	}
+	for _, id := range []string{ended, asks} {
+		if answer := post(t, one, "srv", promptOf(id, "again")); !strings.Contains(answer, "session has ended") {
+			t.Errorf("a prompt of a session that was ended: %s", answer)
+		}
+		if s := stateOf(t, two, id, eventlog.Ended); s.EndReason != "terminated" || s.EndedAt.IsZero() || !s.WaitingSince.IsZero() {
+			t.Errorf("session = %+v", s)
+		}
+	}
+	if open, err := two.Questions(within(t), asks); err != nil || len(open) != 0 {
+		t.Errorf("questions = %+v, %v", open, err)
+	}
+	if err := one.Delete(within(t), "srv"); err != nil {
+		t.Error(err)
+	}
+	<-hanging
+}
