@@ -266,7 +266,8 @@ func (p Policy) result(q *question) []byte {
 const maxParams = 8 << 20
 
 // Question returns the open question with a public id, or [ErrRequestNotFound], also if there is
-// no such session. An empty session selects all sessions. Params above 8 MiB are left out.
+// no such session. An empty session selects all sessions. Params above 8 MiB are left out, which
+// ParamsLeftOut reports.
 func (h *Host) Question(ctx context.Context, session, id string) (eventlog.Request, error) {
 	rows, err := h.cfg.Log.Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, Pending: true, MaxParams: maxParams})
 	if err != nil {

@@ -120,3 +120,40 @@ func TestAmbiguousAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionWithoutParams: a question that has no parameters is not shown as a question of which
+// parts are left out, and a reply is refused with the reason.
+func TestQuestionWithoutParams(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	if err := s.OpenAgents(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	methods := []string{"session/request_permission", agents.MethodForm}
+	err := s.agents.Started().Log().Commit(t.Context(), func(tx *eventlog.Tx) error {
+		for i, method := range methods {
+			err := tx.PutRequest(eventlog.Request{
+				RequestKey: eventlog.RequestKey{Process: "gone", Dir: eventlog.Agent, RPC: fmt.Sprint(i)},
+				Session:    "asked", PublicID: fmt.Sprint("q", i), Method: method,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return tx.PutSession(eventlog.Session{ID: "asked", Agent: "mock", Origin: "rest", State: eventlog.Waiting})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := string(s.get(t, "/v1/permissions").want(t, 200).body); !strings.Contains(list, `"q1"`) || strings.Contains(list, "truncated") {
+		t.Errorf("permissions = %s", list)
+	}
+	for i, method := range methods {
+		id := fmt.Sprint("q", i)
+		for _, path := range []string{"/v1/sessions/asked/questions/" + id + "/reply", "/opencode/question/" + id + "/reply"} {
+			if a := s.post(t, path, `{"answers":[["yes"]]}`).want(t, 409); !strings.Contains(string(a.body), "cannot be answered here: ") {
+				t.Errorf("%s to %s: %s", path, method, a.body)
+			}
+		}
+	}
+}

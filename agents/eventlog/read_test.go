@@ -63,17 +63,34 @@ func TestCloseWhileRead(t *testing.T) {
 	}
 }
 
-// TestMaxParams: a filter leaves out the parameters of requests that are larger.
+// TestMaxParams: a filter leaves out the parameters of requests that are larger, and says so. A
+// request without parameters has none that are left out.
 func TestMaxParams(t *testing.T) {
 	t.Parallel()
-	l := open(t, eventlog.Config{})
-	must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
-		return tx.PutRequest(eventlog.Request{RequestKey: eventlog.RequestKey{Process: "p", Dir: eventlog.Agent, RPC: "1"}, Params: []byte("[1,2]")})
-	}))
-	for most, want := range map[int]string{0: "[1,2]", 5: "[1,2]", 4: "", -1: ""} {
-		if all, err := l.Requests(t.Context(), eventlog.RequestFilter{MaxParams: most}); err != nil || len(all) != 1 || string(all[0].Params) != want {
-			t.Errorf("at most %d bytes: %+v, %v", most, all, err)
-		}
+	for name, dsn := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := open(t, eventlog.Config{DSN: dsn(t)})
+			must(t, l.Commit(t.Context(), func(tx *eventlog.Tx) error {
+				for rpc, params := range map[string][]byte{"1": []byte("[1,2]"), "2": nil, "3": {}} {
+					key := eventlog.RequestKey{Process: "p", Dir: eventlog.Agent, RPC: rpc}
+					if err := tx.PutRequest(eventlog.Request{RequestKey: key, Params: params}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}))
+			for most, want := range map[int]string{0: "[1,2]", 5: "[1,2]", 4: "", -1: ""} {
+				all, err := l.Requests(t.Context(), eventlog.RequestFilter{MaxParams: most})
+				must(t, err)
+				for _, r := range all {
+					has := r.RPC == "1"
+					if len(all) != 3 || r.ParamsLeftOut != (has && want == "") || string(r.Params) != want && has || len(r.Params) > 0 && !has {
+						t.Errorf("at most %d bytes: %+v of %d", most, r, len(all))
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -37,6 +36,9 @@ type Request struct {
 	Answer     []byte // the log drops it if it has more than 64 KiB, and keeps the event
 	AskedAt    time.Time
 	AnsweredAt time.Time // zero: the request is open
+
+	// ParamsLeftOut reports that [RequestFilter.MaxParams] has left out Params. It is not stored.
+	ParamsLeftOut bool
 }
 
 // maxAnswer bounds the answers in records, which retention does not remove while a process runs.
@@ -64,9 +66,12 @@ func (r *Request) check(now time.Time) error {
 	return checkTexts("request", maxName, "process", r.Process, "rpc", r.RPC, "session", r.Session, "publicId", r.PublicID, "method", r.Method)
 }
 
+// requestColumns are the columns of requestTable. Its verb is for the one with Params.
+const requestColumns = "life, dir, rpc_id, session, public_id, method, %s, state, answer, asked_at, answered_at"
+
 var requestTable = table[RequestKey, Request]{
 	noun: "request", name: "request", key: "life, dir, rpc_id",
-	columns: "life, dir, rpc_id, session, public_id, method, params, state, answer, asked_at, answered_at",
+	columns: fmt.Sprintf(requestColumns, "params"),
 	keyOf:   func(r *Request) RequestKey { return r.RequestKey },
 	keyArgs: func(k RequestKey) []any { return []any{k.Process, int64(k.Dir), k.RPC} },
 	fields: func(r *Request) []any {
@@ -78,6 +83,15 @@ var requestTable = table[RequestKey, Request]{
 	compare: func(a, b Request) int {
 		return cmp.Or(a.AskedAt.Compare(b.AskedAt), cmp.Compare(a.Process, b.Process), cmp.Compare(a.RPC, b.RPC))
 	},
+}
+
+// boundedRequests returns requestTable for reading requests without Params above a size.
+func boundedRequests(most int) *table[RequestKey, Request] {
+	t := requestTable
+	bounded := fmt.Sprintf("case when length(params) <= %d then params end", most)
+	t.columns = fmt.Sprintf(requestColumns+", coalesce(length(params), 0) > %d", bounded, max(most, 0))
+	t.fields = func(r *Request) []any { return append(requestTable.fields(r), &r.ParamsLeftOut) }
+	return &t
 }
 
 // Request returns a request, or [ErrNotFound].
@@ -92,8 +106,9 @@ type RequestFilter struct {
 	PublicID string
 	Pending  bool
 
-	// MaxParams bounds Params in bytes: larger ones are not loaded, and nil. Zero loads all, and
-	// a negative number none. It does not apply to requests that the transaction has put.
+	// MaxParams bounds Params in bytes: larger ones are not loaded, and [Request.ParamsLeftOut] is
+	// set. Zero loads all, and a negative number none. It does not apply to requests that the
+	// transaction has put.
 	MaxParams int
 }
 
@@ -118,9 +133,9 @@ func (f RequestFilter) list(ctx context.Context, q querier, above *overlay[Reque
 	if f.Pending {
 		c.add("state = 'pending'")
 	}
-	query := requestTable.selectAll()
+	t := &requestTable
 	if f.MaxParams != 0 {
-		query = strings.Replace(query, " params,", fmt.Sprintf(" case when length(params) <= %d then params end,", f.MaxParams), 1)
+		t = boundedRequests(f.MaxParams)
 	}
-	return requestTable.list(ctx, q, c.statement(query, ""), above, f.match)
+	return t.list(ctx, q, c.statement(t.selectAll(), ""), above, f.match)
 }

@@ -76,7 +76,7 @@ func describePermission(ctx context.Context, host *agents.Host, q eventlog.Reque
 		return nil, 0, err
 	}
 	q = rows[0]
-	p = &PermissionInfo{ID: q.PublicID, Session: q.Session, AskedAt: q.AskedAt.UnixMilli(), Truncated: q.Params == nil}
+	p = &PermissionInfo{ID: q.PublicID, Session: q.Session, AskedAt: q.AskedAt.UnixMilli(), Truncated: q.ParamsLeftOut}
 	if form, err := agents.ParseForm(q.Params); q.Method == agents.MethodForm && err == nil {
 		p.Message, p.Questions = form.Message, form.Questions
 		return p, len(q.Params), nil
