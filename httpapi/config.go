@@ -120,7 +120,8 @@ type Config struct {
 
 	// MaxConnectionsPerAddress is the largest number of open connections from one
 	// IPv4 address or one IPv6 network of 64 bits. The clients of a proxy share its
-	// address, and so do all programs on this machine. Zero: three quarters of
+	// address. Connections from a loopback address, to one, or from the address that
+	// they go to count as one address, that of this machine. Zero: three quarters of
 	// MaxConnections, so that one address cannot use all of them, or with
 	// TrustProxy all of MaxConnections.
 	MaxConnectionsPerAddress int

@@ -81,23 +81,37 @@ func (c *Config) setConnectionLimits() error {
 	return nil
 }
 
-// addressOf returns the identity of a client: an IPv4 address or an IPv6 network
-// of 64 bits, which usually belongs to one client.
+// thisMachine is the identity of all clients on the machine of the server. They can choose
+// among the addresses 127.0.0.0/8.
+var thisMachine = netip.MustParsePrefix("127.0.0.0/8")
+
+// addressOf returns the identity of a client: thisMachine, an IPv4 address, or an IPv6
+// network of 64 bits, which usually belongs to one client.
 func addressOf(conn net.Conn) netip.Prefix {
-	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	remote, ok := ipOf(conn.RemoteAddr())
 	if !ok {
 		return netip.Prefix{}
 	}
-	a := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := a.BitLen()
-	if a.Is6() {
+	if local, ok := ipOf(conn.LocalAddr()); remote.IsLoopback() || ok && (local.IsLoopback() || local == remote) {
+		return thisMachine
+	}
+	bits := remote.BitLen()
+	if remote.Is6() {
 		bits = 64
 	}
-	p, err := a.Prefix(bits)
+	p, err := remote.Prefix(bits)
 	if err != nil {
 		return netip.Prefix{}
 	}
 	return p
+}
+
+func ipOf(a net.Addr) (ip netip.Addr, ok bool) {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return ip, false
+	}
+	return tcp.AddrPort().Addr().Unmap().WithZone(""), true
 }
 
 // admit counts a connection and returns "", or returns the reason for refusing it.
@@ -110,7 +124,10 @@ func (l *connLimits) admit(conn net.Conn) (refusal string) {
 		return fmt.Sprintf("too many connections: %d are open; try again later", l.total)
 	case from.IsValid() && l.byAddress[from] >= l.perAddress:
 		name := from.String()
-		if from.IsSingleIP() {
+		switch {
+		case from == thisMachine:
+			name = "this machine"
+		case from.IsSingleIP():
 			name = from.Addr().String()
 		}
 		return fmt.Sprintf("too many connections from %s: %d are open; close some", name, l.perAddress)

@@ -38,26 +38,36 @@ func TestConnectionLimitsOfConfig(t *testing.T) {
 	}
 }
 
-// from is a connection that has only a remote address.
-type from struct {
+// between is a connection that has only addresses.
+type between struct {
 	net.Conn
-	addr net.Addr
+	remote, local net.Addr
 }
 
-func (f *from) RemoteAddr() net.Addr { return f.addr }
+func (b *between) RemoteAddr() net.Addr { return b.remote }
+func (b *between) LocalAddr() net.Addr  { return b.local }
 
 func TestAddressOf(t *testing.T) {
 	t.Parallel()
-	for a, want := range map[string]string{
-		"192.0.2.7":        "192.0.2.7/32",
-		"::ffff:192.0.2.7": "192.0.2.7/32",
-		"2001:db8::1:2:3":  "2001:db8::/64",
+	const machine = "127.0.0.0/8"
+	for _, c := range []struct{ remote, local, want string }{
+		{"192.0.2.7", "192.0.2.1", "192.0.2.7/32"},
+		{"::ffff:192.0.2.7", "::ffff:192.0.2.1", "192.0.2.7/32"},
+		{"2001:db8::1:2:3", "2001:db8::1", "2001:db8::/64"},
+		{"127.0.0.1", "127.0.0.1", machine},
+		{"127.1.2.3", "127.0.0.1", machine},
+		{"::ffff:127.0.0.2", "::ffff:127.0.0.1", machine},
+		{"::1", "::1", machine},
+		{"192.0.2.7", "192.0.2.7", machine},
+		{"192.0.2.7", "127.0.0.1", machine},
+		{"2001:db8::1", "2001:db8::1", machine},
 	} {
-		if got := addressOf(&from{addr: &net.TCPAddr{IP: net.ParseIP(a)}}).String(); got != want {
-			t.Errorf("%s counts as %s, want %s", a, got, want)
+		conn := &between{remote: &net.TCPAddr{IP: net.ParseIP(c.remote)}, local: &net.TCPAddr{IP: net.ParseIP(c.local)}}
+		if got := addressOf(conn).String(); got != c.want {
+			t.Errorf("%s to %s counts as %s, want %s", c.remote, c.local, got, c.want)
 		}
 	}
-	if addressOf(&from{addr: &net.UnixAddr{}}).IsValid() {
+	if addressOf(&between{remote: &net.UnixAddr{}, local: &net.UnixAddr{}}).IsValid() {
 		t.Error("a Unix socket has an address")
 	}
 }
