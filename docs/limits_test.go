@@ -90,6 +90,7 @@ func TestLimits(t *testing.T) {
 		{"httpapi/internal/desktops/events.go", "maxEventStreams = 128", "At most 128 event streams of desktops and of `/v1/events` are open with guest tokens"},
 		{"httpapi/internal/desktops/recording_media.go", "maxLiveDownloads = 64", "At most 64 clients with guest tokens, 32 with one of them, follow running recordings"},
 		{"httpapi/internal/desktops/recording_media.go", "maxGuestClips = 4", "and at most 4 clips of all recordings with guest tokens, 2 with one of them (503)"},
+		{"httpapi/internal/rest/connlimit.go", "mostRefusals = 64", "At most 64 of them stay open, for up to two seconds."},
 		{"filesystem/fs.go", "c.MaxEntries = cmp.Or(c.MaxEntries, 100_000)", "A page of a directory listing ends after 100,000 entries"},
 		{"filesystem/list.go", "maxListingBytes = 8 << 20", "links in it exceed 8 MiB"},
 		{"filesystem/archiveextract.go", "o.MaxEntries = cmp.Or(o.MaxEntries, 1_000_000)", "has more than 1,000,000 entries, or makes more than 1,000,000 directories"},

@@ -17,8 +17,8 @@ import (
 const DefaultMaxConnections = 4096
 
 const (
-	// refusalTime is how long a refused connection stays open so that its client
-	// can read the answer. At most mostRefusals refused connections stay open; a
+	// refusalTime is how long a refused connection waits for its request, and then for
+	// its client to read the answer. At most mostRefusals refused connections stay open; a
 	// further one closes the oldest.
 	refusalTime  = time.Second
 	mostRefusals = 64
@@ -241,14 +241,22 @@ func (l *limitedListener) accept() (net.Conn, error) {
 	}
 }
 
+// liveRequest is the beginning of a request that asks whether the process runs.
+const liveRequest = "GET /livez "
+
 // answerRefused answers the first request of a connection, or sends the answer after
 // refusalTime without one. Clients treat an answer before their request as an error.
+// Supervisors restart a server that does not answer liveRequest.
 func answerRefused(conn net.Conn, reason string) {
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
-	_, _ = conn.Read(make([]byte, 1))
+	head, kind, body := "503 Service Unavailable\r\nRetry-After: 1", "text/plain; charset=utf-8", reason+"\n"
+	request := make([]byte, len(liveRequest))
+	if _, err := io.ReadFull(conn, request); err == nil && string(request) == liveRequest {
+		head, kind, body = "200 OK\r\nCache-Control: no-store", "application/json", `{"status":"ok"}`
+	}
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
-	_, err := fmt.Fprintf(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"+
-		"Content-Length: %d\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s\n", len(reason)+1, reason)
+	_, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		head, kind, len(body), body)
 	half, ok := conn.(interface{ CloseWrite() error })
 	if err != nil || !ok || half.CloseWrite() != nil {
 		return
