@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,14 +41,16 @@ func (r *run) openOutput(command string) (*outputFile, error) {
 		return nil, nil
 	}
 	o := &outputFile{name: r.output, path: r.output, resume: r.resume}
-	if real, err := filepath.EvalSymlinks(r.output); err == nil {
-		o.path = real
-	}
 	switch info, err := os.Stat(o.path); {
 	case err == nil && info.IsDir():
 		return nil, usagef(command, "--output %s is a directory; name a file in it", o.name)
 	case err == nil:
 		o.device, o.mode = !info.Mode().IsRegular(), info.Mode().Perm()
+		if !o.device {
+			if o.path, err = followLinks(o.path); err != nil {
+				return nil, fmt.Errorf("--output: %w", err)
+			}
+		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("--output: %w", err)
 	}
@@ -59,6 +62,36 @@ func (r *run) openOutput(command string) (*outputFile, error) {
 	}
 	return o, nil
 }
+
+// followLinks follows the links at the end of a path. It refuses links of other users, because
+// they would choose which file is replaced.
+func followLinks(path string) (string, error) {
+	const most = 40
+	for range most {
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode().Type() != fs.ModeSymlink {
+			return path, err
+		}
+		if !own(info) && owner(info) != 0 {
+			return "", fmt.Errorf("%s is a link of another user; name the file itself", path)
+		}
+		next, err := os.Readlink(path)
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(next) {
+			dir, _ := filepath.Split(path)
+			next = dir + next
+		}
+		path = next
+	}
+	return "", &fs.PathError{Op: "follow", Path: path, Err: unix.ELOOP}
+}
+
+func owner(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
+
+// own reports whether a file belongs to the user of this process.
+func own(info fs.FileInfo) bool { return owner(info) == os.Geteuid() }
 
 // find opens the part that an earlier download left beside the file.
 func (o *outputFile) find() error {
@@ -74,6 +107,9 @@ func (o *outputFile) find() error {
 			continue
 		}
 		part := filepath.Join(filepath.Dir(o.path), e.Name())
+		if info, err := e.Info(); err != nil || !info.Mode().IsRegular() || !own(info) {
+			return fmt.Errorf("--resume: %s is not a file of this user; remove it, or leave out --resume", part)
+		}
 		f, err := os.OpenFile(part, os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			return fmt.Errorf("--resume: %w", err)
