@@ -143,6 +143,7 @@ func TestLimits(t *testing.T) {
 		{"desktop/accessibility/query.go", "mostPattern = 1000", "A regular expression for elements or windows has at most 1000 bytes"},
 		{"internal/smallregexp/smallregexp.go", "MaxSize = 2000", "and a size of 2000"},
 		{"internal/x11/quiesce/activity.go", "maxThreads = 128", "if these are at most 128"},
+		{"internal/x11/quiesce/sockets.go", "maxDescriptors = 4096", "among the first 4096 file descriptors of a program"},
 		{"internal/x11/quiesce/activity.go", "maxInspected = 1024", "at most 1024 threads of all desktops"},
 		{"desktop/accessibility/transport.go", "mostGreeting = 16 << 10", "It reads at most 16 KiB of a program's authentication."},
 		{"desktop/accessibility/snapshot.go", "mostApps = 100", "a direct connection to at most 100 programs"},

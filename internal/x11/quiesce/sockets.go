@@ -112,20 +112,26 @@ func parseUnixSocket(b []byte) (s unixSocket) {
 	return s
 }
 
+// maxDescriptors is how many descriptors of a process are examined. The kernel lists the lowest
+// first.
+const maxDescriptors = 4096
+
 // displaySockets returns the inodes of a process's sockets to a display, and of their other
 // ends.
 func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	list, err := os.ReadDir(dir)
-	if err != nil {
+	names := firstNames(dir, maxDescriptors)
+	if names == nil {
 		return nil, errNoDiag // the process has ended, or belongs to another user
 	}
-	for _, e := range list {
-		link, err := os.Readlink(filepath.Join(dir, e.Name()))
+	seen := map[string]bool{}
+	for _, name := range names {
+		link, err := os.Readlink(filepath.Join(dir, name))
 		number, ok := strings.CutPrefix(link, "socket:[")
-		if err != nil || !ok {
+		if err != nil || !ok || seen[number] {
 			continue
 		}
+		seen[number] = true
 		inode, err := strconv.ParseUint(strings.TrimSuffix(number, "]"), 10, 32)
 		if err != nil {
 			continue
