@@ -113,8 +113,8 @@ type Config struct {
 	// Background is the colour of the empty desktop, 0xRRGGBB. Zero: 0x2e3440.
 	Background uint32
 
-	// ControlIdle is how long an actor keeps control without sending input. Zero: a
-	// minute.
+	// ControlIdle is how long an actor keeps control without sending input or taking
+	// control again. Zero: a minute.
 	ControlIdle time.Duration
 
 	// NoQuiesce lets API callers and agents send input, and read the clipboard, before

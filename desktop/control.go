@@ -72,7 +72,7 @@ type control struct {
 
 	mu      sync.Mutex // guards the fields below
 	now     Control
-	used    time.Time  // the holder's latest input, or when it was last given control
+	used    time.Time  // the holder's latest input, or when it last took or was given control
 	acted   bool       // the holder has sent input
 	present []Presence // see Desktop.Actors
 	timer   *time.Timer
