@@ -65,7 +65,7 @@ func (r *Reader) Next() (line []byte, long *TooLong, err error) {
 		}
 		size := cap(line)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if size > Large && size > len(line)+len(line)/4 {
+			if size > len(line)+len(line)/4 {
 				line = bytes.Clone(line) // otherwise the white space stays in memory
 			}
 			return line, nil, nil
