@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // attachedSession is a session that a process has open. agentProcess.run owns it. Its
@@ -145,7 +146,7 @@ func firstLine(e *envelope) string {
 		}
 		for line := range strings.Lines(b.Text) {
 			if line = strings.TrimSpace(line); line != "" {
-				return strings.Clone(truncated(sanitized(line), maxFirstLine)) // not a part of the prompt
+				return strings.Clone(cuttext.Cut(sanitized(line), maxFirstLine)) // not a part of the prompt
 			}
 		}
 	}
@@ -183,14 +184,6 @@ func sanitized(s string) string {
 }
 
 const maxTitle = 1 << 10
-
-// truncated returns text with at most that many bytes. It does not keep the rest in memory.
-func truncated(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
-}
 
 const maxSessionID = 512
 
@@ -277,7 +270,7 @@ func (s *attachedSession) applyUpdate(e *envelope) bool {
 		if len(title) == 0 {
 			return false
 		}
-		s.row.Title = truncated(sanitized(stringValue(title)), maxTitle)
+		s.row.Title = cuttext.Cut(sanitized(stringValue(title)), maxTitle)
 	default:
 		return false
 	}

@@ -8,16 +8,24 @@ import (
 	"unsafe"
 )
 
-// Text that is cut does not keep the whole text in memory.
-func TestTruncatedIsCopied(t *testing.T) {
+// The kind of an event does not keep the whole method in memory.
+func TestKindIsCopied(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 1<<20)
-	short := truncated(long, 1000)
-	if len(short) != 1000 || unsafe.StringData(short) == unsafe.StringData(long) {
-		t.Errorf("%d bytes, of the memory of the whole text", len(short))
-	}
 	if kind := eventKind(long); len(kind) > maxKind || unsafe.StringData(kind) == unsafe.StringData(long) {
 		t.Errorf("a kind of %d bytes, of the memory of the whole method", len(kind))
+	}
+}
+
+// A form keeps no room for the options that it leaves out.
+func TestOptionsAreClipped(t *testing.T) {
+	t.Parallel()
+	f, err := ParseForm([]byte(`{"requestedSchema":{"properties":{"a":{"type":"string","enum":["x"` + strings.Repeat(`,"x"`, 100*MaxOptions) + `]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := f.Questions[0].Options; len(o) != MaxOptions || cap(o) > 2*MaxOptions {
+		t.Errorf("%d options with room for %d", len(o), cap(o))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // Categories of ACP's options.
@@ -91,7 +92,7 @@ func (p *agentProcess) choose(ctx context.Context, id, category, value string) e
 		if all == "" {
 			return &InvalidError{category, "cannot be chosen with " + p.agent}
 		}
-		return &InvalidError{category, "must be one of " + truncated(all, maxErrorText)}
+		return &InvalidError{category, "must be one of " + cuttext.Cut(all, maxErrorText)}
 	}
 	c, err := newClientCall(method, true, params)
 	if err != nil {

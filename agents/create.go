@@ -12,6 +12,7 @@ import (
 	"github.com/deskhand/deskhand/agents/eventlog"
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/internal/skills"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // SessionOptions describes a session to make.
@@ -88,7 +89,7 @@ func (h *Host) CreateSession(ctx context.Context, id string, o SessionOptions) (
 		o.Origin = originGo
 	}
 	row := eventlog.Session{
-		ID: id, Agent: o.Agent, Server: ownServer(id), Origin: o.Origin, Cwd: o.Cwd, Title: truncated(sanitized(o.Title), maxTitle), State: eventlog.Starting,
+		ID: id, Agent: o.Agent, Server: ownServer(id), Origin: o.Origin, Cwd: o.Cwd, Title: cuttext.Cut(sanitized(o.Title), maxTitle), State: eventlog.Starting,
 		CreatedAt: time.Now(), Data: encode(sessionData{Maker: h.cfg.Log.Instance()}),
 	}
 	err := commitNow(ctx, h.cfg.Log, func(tx *eventlog.Tx) error {
@@ -138,7 +139,7 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	if err != nil {
 		return err
 	}
-	c.origin, c.wantID, c.title, c.policy = o.Origin, id, truncated(sanitized(o.Title), maxTitle), o.Permissions
+	c.origin, c.wantID, c.title, c.policy = o.Origin, id, cuttext.Cut(sanitized(o.Title), maxTitle), o.Permissions
 	if o.Skills != nil {
 		c.skills = folders.Hash(o.Skills)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // commitBatch has the effects of some commands, which one transaction writes.
@@ -192,4 +193,4 @@ func SessionStream(session string) string { return "ses:" + session }
 const maxKind = 200
 
 // eventKind returns a method as the log accepts it.
-func eventKind(method string) string { return sanitized(truncated(method, maxKind)) }
+func eventKind(method string) string { return sanitized(cuttext.Cut(method, maxKind)) }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // ForkOptions describes a session that begins as a copy of another one.
@@ -53,7 +54,7 @@ func (h *Host) Fork(ctx context.Context, session string, o ForkOptions) (Session
 	s.saveData()
 	now := time.Now()
 	s.row = eventlog.Session{
-		ID: o.ID, Agent: row.Agent, Origin: originOr(o.Origin), Continues: session, Cwd: row.Cwd, Title: truncated(sanitized(o.Title), maxTitle),
+		ID: o.ID, Agent: row.Agent, Origin: originOr(o.Origin), Continues: session, Cwd: row.Cwd, Title: cuttext.Cut(sanitized(o.Title), maxTitle),
 		Init: row.Init, Modes: row.Modes, Config: row.Config, Caps: row.Caps, Data: s.row.Data,
 		State: eventlog.Idle, CreatedAt: now, UpdatedAt: now,
 	}

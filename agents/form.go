@@ -142,7 +142,7 @@ func (f field) question(key string) FormQuestion {
 	if q.Type == "boolean" {
 		q.Options = []FormOption{{Value: "true", Label: "Yes"}, {Value: "false", Label: "No"}}
 	}
-	q.Options = q.Options[:min(len(q.Options), MaxOptions)]
+	q.Options = slices.Clone(q.Options[:min(len(q.Options), MaxOptions)]) // the others do not stay in memory
 	return q
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 	"github.com/deskhand/deskhand/internal/jsonlines"
 )
@@ -153,7 +154,7 @@ func (in *intake) publishStray(fx *effects, e *envelope) {
 		fx.publish(eventlog.Agent, nil, "", e.raw)
 		return
 	}
-	in.log.Warn("agent answered a request that it did not get", "id", truncated(string(e.bytes(e.id)), 200))
+	in.log.Warn("agent answered a request that it did not get", "id", cuttext.Cut(string(e.bytes(e.id)), 200))
 	fx.publishHostEvent(newHostEvent("_adapter/unmatched_response", struct {
 		Envelope json.RawMessage `json:"envelope"`
 	}{e.raw}))
@@ -261,7 +262,7 @@ func (in *intake) newSession(c *call, result sessionResult) *attachedSession {
 	s := &attachedSession{row: eventlog.Session{
 		ID: cmp.Or(c.wantID, result.Session), Agent: in.agent, Server: in.server.id, Native: result.Session, Origin: c.origin,
 		Continues: c.continues, Init: c.env.bytes(c.env.params), Caps: in.handshake.capabilities().raw, State: eventlog.Idle,
-		Cwd: truncated(sanitized(memberOf(sent, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
+		Cwd: cuttext.Cut(sanitized(memberOf(sent, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
 	}}
 	s.data = sessionData{Permissions: in.host.cfg.Permissions, Desktop: in.server.info().Desktop, Problems: c.problems, Skills: c.skills}
 	if c.policy != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // call is a message to the agent, from a client or from the host itself.
@@ -134,13 +135,13 @@ func resultOf(method string, raw []byte) (json.RawMessage, error) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(raw, &a); err != nil {
-		return nil, &ResponseError{Method: method, Message: truncated("the answer is not JSON-RPC: "+err.Error(), maxErrorText)}
+		return nil, &ResponseError{Method: method, Message: cuttext.Cut("the answer is not JSON-RPC: "+err.Error(), maxErrorText)}
 	}
 	if a.Error != nil {
 		if len(a.Error.Data) > maxErrorData {
 			a.Error.Data = nil
 		}
-		return nil, &ResponseError{method, a.Error.Code, truncated(a.Error.Message, maxErrorText), a.Error.Data}
+		return nil, &ResponseError{method, a.Error.Code, cuttext.Cut(a.Error.Message, maxErrorText), a.Error.Data}
 	}
 	return a.Result, nil
 }

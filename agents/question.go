@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // Policy decides about an agent's questions for permission.
@@ -153,7 +154,7 @@ func (q *question) setOptions(all []Option) {
 	all = slices.DeleteFunc(all, func(o Option) bool { return len(o.ID) > maxID })
 	q.options, q.offers = nil, map[string]int{}
 	for _, o := range all[:min(len(all), MaxOptions)] {
-		q.options = append(q.options, Option{o.ID, truncated(o.Name, maxTitle), truncated(o.Kind, maxTitle)})
+		q.options = append(q.options, Option{o.ID, cuttext.Cut(o.Name, maxTitle), cuttext.Cut(o.Kind, maxTitle)})
 		q.offers[o.ID] = 0
 	}
 	for _, o := range all {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // questionTable holds the open questions of an agent, of which each has another id. A question
@@ -131,7 +132,7 @@ func (t *questionTable) applyPolicy(fx *effects, q *question) {
 	policy := t.policyFor(q.session)
 	result := policy.result(q)
 	if policy.Mode == Allow && result == nil && q.method == methodPermission {
-		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", truncated(describeOptions(q.options), 1000))
+		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", cuttext.Cut(describeOptions(q.options), 1000))
 	}
 	switch {
 	case result != nil && !t.outbox.full(): // an agent that reads no answers waits for a client

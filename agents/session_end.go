@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // endedEvent returns the host event about the end of a session.
@@ -28,7 +29,7 @@ type sessionFailure struct {
 }
 
 func sessionFailureOf(err error) sessionFailure {
-	f := sessionFailure{Message: truncated(sanitized(err.Error()), maxErrorText)}
+	f := sessionFailure{Message: cuttext.Cut(sanitized(err.Error()), maxErrorText)}
 	if e, ok := errors.AsType[*ExitedError](err); ok {
 		f.Agent, f.Code, f.Signal, f.Stderr = e.Agent, e.Code, e.Signal, sanitized(e.Stderr)
 	}

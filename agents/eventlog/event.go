@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // Direction is the sender of an event or a request.
@@ -68,7 +70,7 @@ func (e *Event) check(now time.Time) error {
 		return &InvalidError{"event.payload", fmt.Sprintf("has %d bytes; it may have %d", len(e.Payload), maxPayload)}
 	}
 	// An agent chooses it, and the event must be stored anyway.
-	e.Kind = strings.ToValidUTF8(strings.ReplaceAll(e.Kind[:min(len(e.Kind), maxName)], "\x00", ""), "")
+	e.Kind = strings.ToValidUTF8(strings.ReplaceAll(cuttext.Cut(e.Kind, maxName), "\x00", ""), "")
 	if e.ID == "" {
 		e.ID = "evt_" + strings.ToLower(rand.Text())
 	}

@@ -3,7 +3,6 @@ package opencode
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Limits of what a transcript holds. The log has what is beyond them.
@@ -102,14 +101,6 @@ func sizeOf(body []content) (n int) {
 func (b *block) size() int {
 	r := &b.Resource
 	return len(b.Type) + len(b.Text) + len(b.Data) + len(b.Mime) + len(b.URI) + len(b.Name) + len(r.URI) + len(r.Mime) + len(r.Text) + len(r.Blob)
-}
-
-// cut returns the beginning of a text that is longer than n bytes.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
 }
 
 // leftOut says that something is too large.

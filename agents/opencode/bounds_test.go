@@ -56,6 +56,9 @@ func TestBounds(t *testing.T) { //nolint:paralleltest // it measures the memory 
 		"titles": func(i int) (string, string) {
 			return "session/update", call(fmt.Sprint(i), `"rawInput":{"a":"`+text(large/2)+`"},"rawOutput":"`+text(large/2)+`"`)
 		},
+		"long titles": func(i int) (string, string) {
+			return "session/update", call(fmt.Sprint(i), `"title":"`+text(4*large)+`"`)
+		},
 		"questions": func(i int) (string, string) {
 			return "session/request_permission", fmt.Sprintf(`{"id":%d,"params":{"toolCall":{"title":"%s"},"options":[{"optionId":"a","name":"a","kind":"allow_once"}]}}`, i, text(large))
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // asked is an open question of the agent.
@@ -174,7 +175,7 @@ func (r *result) shown() *result {
 	}
 	s := &result{kind: r.kind, title: r.title, places: r.places}
 	if d := r.diff(); d != nil && len(s.places) == 0 {
-		s.places = []string{cut(d.Path, maxPath)}
+		s.places = []string{cuttext.Cut(d.Path, maxPath)}
 	}
 	s.input, _ = json.Marshal(object{"input": leftOut("tool call", n)})
 	s.body = []content{{Type: "content", Content: block{Type: "text", Text: leftOut("tool call", n)}}}

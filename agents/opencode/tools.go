@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/universal"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // result is what the updates of a tool call reported and its part does not have.
@@ -95,10 +96,10 @@ func (p *Part) turnsInto(status string) bool {
 // apply takes the members of an update. Members that are too large are left out.
 func (r *result) apply(u toolUpdate) {
 	if u.Title != nil {
-		r.title = cut(*u.Title, maxTitle)
+		r.title = cuttext.Cut(*u.Title, maxTitle)
 	}
 	if u.Kind != nil {
-		r.kind = cut(*u.Kind, maxName)
+		r.kind = cuttext.Cut(*u.Kind, maxName)
 	}
 	if len(u.Input) > 0 && string(u.Input) != "null" {
 		if r.input = u.Input; len(r.input) > maxInput {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // Transcript is the messages of a session, made from its log. Make one with NewTranscript. It
@@ -274,8 +275,8 @@ func (t *Transcript) opened(env envelope) {
 		Modes  struct{ CurrentModeID string }
 	}
 	_ = json.Unmarshal(env.Result, &r) // missing members change nothing
-	t.initial = cmp.Or(t.initial, cut(r.Modes.CurrentModeID, maxName))
-	t.model, t.mode = cmp.Or(cut(r.Models.CurrentModelID, maxName), t.model), cmp.Or(cut(r.Modes.CurrentModeID, maxName), t.mode)
+	t.initial = cmp.Or(t.initial, cuttext.Cut(r.Modes.CurrentModeID, maxName))
+	t.model, t.mode = cmp.Or(cuttext.Cut(r.Models.CurrentModelID, maxName), t.model), cmp.Or(cuttext.Cut(r.Modes.CurrentModeID, maxName), t.mode)
 }
 
 // key returns a key of a request that is unique among all processes.
@@ -387,7 +388,7 @@ func (t *Transcript) finish(env envelope) {
 	var failed *Error
 	switch {
 	case env.Error != nil:
-		failed = &Error{Unknown, ErrorData{cut(env.Error.Message, maxTitle)}}
+		failed = &Error{Unknown, ErrorData{cuttext.Cut(env.Error.Message, maxTitle)}}
 	case r.StopReason == "cancelled":
 		failed = &Error{Aborted, ErrorData{"The turn was aborted."}}
 	}
@@ -481,16 +482,16 @@ func (t *Transcript) update(env envelope) {
 	case "agent_message_chunk", "agent_thought_chunk":
 		t.chunk(u.Kind == "agent_thought_chunk", u.Content)
 	case "current_mode_update":
-		t.mode = cmp.Or(cut(u.ModeID, maxName), t.mode)
+		t.mode = cmp.Or(cuttext.Cut(u.ModeID, maxName), t.mode)
 	case "available_commands_update":
 		t.commands = nil
 		for _, c := range u.List[:min(len(u.List), maxCommands)] {
-			t.commands = append(t.commands, cut(c.Name, maxName))
+			t.commands = append(t.commands, cuttext.Cut(c.Name, maxName))
 		}
 	case "plan":
 		t.todos = []Todo{}
 		for i, e := range u.Entries[:min(len(u.Entries), maxTodos)] {
-			t.todos = append(t.todos, Todo{strconv.Itoa(i + 1), cut(e.Content, maxName), cmp.Or(cut(e.Status, maxName), "pending"), cmp.Or(cut(e.Priority, maxName), "medium")})
+			t.todos = append(t.todos, Todo{strconv.Itoa(i + 1), cuttext.Cut(e.Content, maxName), cmp.Or(cuttext.Cut(e.Status, maxName), "pending"), cmp.Or(cuttext.Cut(e.Priority, maxName), "medium")})
 		}
 		t.emit("todo.updated", object{"sessionID": t.session, "todos": t.todos})
 	}

@@ -6,6 +6,7 @@ package universal
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -89,6 +90,31 @@ func TestLargeQuestions(t *testing.T) {
 	if got := types(question(5, 2, "execute", large)); got != PermissionAsked {
 		t.Errorf("after the answer: %s", got)
 	}
+}
+
+// TestLongTitles: a question about a call that has ended keeps the beginning of its title alone.
+func TestLongTitles(t *testing.T) { //nolint:paralleltest // it measures the heap
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc) //nolint:gosec // it fits
+	}
+	s := NewState("s1")
+	apply := func(kind, format string, args ...any) {
+		s.Apply(eventlog.Event{Process: "life", Dir: eventlog.Agent, Kind: kind, Payload: fmt.Appendf(nil, format, args...)})
+	}
+	const questions = 40
+	before := heap()
+	for i := range questions {
+		apply("session/update", `{"params":{"update":{"sessionUpdate":"tool_call","toolCallId":"%d","title":"%s"}}}`, i, strings.Repeat("x", 1<<20))
+		apply("session/request_permission", `{"id":%[1]d,"params":{"toolCall":{"toolCallId":"%[1]d"},"options":[]}}`, i)
+		apply("session/update", `{"params":{"update":{"sessionUpdate":"tool_call_update","toolCallId":"%d","status":"completed"}}}`, i)
+	}
+	if got := heap() - before; got > questions<<18 || len(s.Asked) != questions || len(s.Tools) != 0 {
+		t.Errorf("%d questions and %d calls keep %d bytes", len(s.Asked), len(s.Tools), got)
+	}
+	runtime.KeepAlive(s)
 }
 
 // TestManyOptions: the state holds the first options of a question, the event has all.

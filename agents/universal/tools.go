@@ -8,6 +8,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // toolUpdate is a tool call, or a change of a tool call. Missing members stay unchanged.
@@ -198,7 +199,7 @@ func (s *State) ask(env envelope) {
 	q := openQuestion{ID: agents.QuestionID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
 	t := s.Tools[u.ID]
 	if t != nil {
-		q.Action, q.Question = cut(t.Title, maxAction), t.Kind == "switch_mode"
+		q.Action, q.Question = cuttext.Cut(t.Title, maxAction), t.Kind == "switch_mode"
 	}
 	if u.Title != nil {
 		q.Action = *u.Title
@@ -309,14 +310,6 @@ func prompt(title string, u toolUpdate, t *openTool) string {
 		return title + "\n\n" + text
 	}
 	return title
-}
-
-// cut returns the beginning of a text that is longer than n bytes.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
 }
 
 // resolve applies the answer to a question of the agent.

@@ -3,10 +3,10 @@ package opencode
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // command is a slash command of an agent.
@@ -66,9 +66,12 @@ func (m *machine) commands(ctx context.Context, dir string) ([]command, error) {
 			for _, e := range entries {
 				before = e.Seq
 				for _, c := range commandsIn(e.Payload) {
-					if !known[c.Name] && len(all) < maxCommands {
-						known[c.Name] = true
-						all = append(all, c)
+					if known[c.Name] {
+						continue
+					}
+					known[c.Name] = true
+					if all = append(all, c); len(all) == maxCommands {
+						return all, nil
 					}
 				}
 			}
@@ -78,9 +81,7 @@ func (m *machine) commands(ctx context.Context, dir string) ([]command, error) {
 }
 
 // shortened returns the beginning of a text.
-func shortened(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), maxCommandText)], "")
-}
+func shortened(text string) string { return cuttext.Cut(text, maxCommandText) }
 
 // commandsIn returns the commands that a message of an agent lists, or nil.
 func commandsIn(message []byte) []command {
