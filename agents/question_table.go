@@ -138,7 +138,11 @@ func (t *questionTable) applyPolicy(fx *effects, q *question) {
 	case result != nil && !t.outbox.full(): // an agent that reads no answers waits for a client
 		t.answer(fx, q, eventlog.Daemon, resultAnswer(q.id, result), 0)
 	case policy.Timeout > 0:
-		fx.afterCommit(func() { t.expireAfter(policy.Timeout, q) })
+		fx.afterCommit(func() {
+			if t.open[q.key] == q { // it is not over in the batch that it came with
+				t.expireAfter(policy.Timeout, q)
+			}
+		})
 	}
 }
 
