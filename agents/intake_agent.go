@@ -154,7 +154,7 @@ func (in *intake) publishStray(fx *effects, e *envelope) {
 		fx.publish(eventlog.Agent, nil, "", e.raw)
 		return
 	}
-	in.log.Warn("agent answered a request that it did not get", "id", cuttext.Cut(string(e.bytes(e.id)), 200))
+	in.questions.warn("agent answered a request that it did not get", "id", cuttext.Cut(string(e.bytes(e.id)), 200))
 	fx.publishHostEvent(newHostEvent("_adapter/unmatched_response", struct {
 		Envelope json.RawMessage `json:"envelope"`
 	}{e.raw}))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // owns the table.
 type questionTable struct {
 	open     map[string]*question // by idKey
-	warned   bool                 // that there are too many
+	warned   []string             // the warnings that were written
 	maxBytes int
 	total    *atomic.Int64                // bytes of the open questions of all agents
 	counted  int                          // the part of this table in total
@@ -114,10 +115,7 @@ func (t *questionTable) tooMany(q *question) string {
 // refuse answers a question for which there is no room with an error. The question is among
 // the events but not among the open requests.
 func (t *questionTable) refuse(fx *effects, q *question, why string) {
-	if !t.warned {
-		t.warned = true
-		t.log.Warn("the agent has too many open questions", "why", why, "method", q.method)
-	}
+	t.warn("the agent has too many open questions", "why", why, "method", q.method)
 	q.stop()
 	answer := errorAnswer(q.id, codeInternal, why, nil)
 	fx.record(eventlog.Daemon, q.session, "response:"+q.method, answer)
@@ -128,11 +126,19 @@ func (t *questionTable) refuse(fx *effects, q *question, why string) {
 	})
 }
 
+// warn writes each warning once, because the agent can give cause for it with every message.
+func (t *questionTable) warn(text string, args ...any) {
+	if !slices.Contains(t.warned, text) {
+		t.warned = append(t.warned, text)
+		t.log.Warn(text, args...)
+	}
+}
+
 func (t *questionTable) applyPolicy(fx *effects, q *question) {
 	policy := t.policyFor(q.session)
 	result := policy.result(q)
 	if policy.Mode == Allow && result == nil && q.method == methodPermission {
-		t.log.Warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", cuttext.Cut(describeOptions(q.options), 1000))
+		t.warn("the agent offers nothing that allows this once, so its question waits for a client", "session", q.session.id(), "offered", cuttext.Cut(describeOptions(q.options), 1000))
 	}
 	switch {
 	case result != nil && !t.outbox.full(): // an agent that reads no answers waits for a client
@@ -157,7 +163,7 @@ func (t *questionTable) policyFor(s *attachedSession) Policy {
 	}
 	policy, err := t.stored(s.row.ID)
 	if err != nil {
-		t.log.Warn("the policy of a session is not known, so its question waits for a client", "session", s.row.ID, "error", err)
+		t.warn("the policy of a session is not known, so its question waits for a client", "session", s.row.ID, "error", err)
 	}
 	return policy
 }

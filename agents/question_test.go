@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testlog"
 )
 
 // A limited number of an agent's questions wait. The others fail immediately.
@@ -167,6 +169,24 @@ func TestUnreadAnswers(t *testing.T) {
 	requests, err := h.Log().Requests(within(t), eventlog.RequestFilter{Pending: true})
 	if err != nil || len(requests) != 1024 {
 		t.Errorf("%d questions wait, %v", len(requests), err)
+	}
+}
+
+// The server's log has each warning about an agent's messages once.
+func TestWarningsOfMessages(t *testing.T) {
+	t.Parallel()
+	var log testlog.Buffer
+	h := host(t, agents.Config{
+		Permissions: agents.Policy{Mode: agents.Allow}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Launch: shell(`for i in 1 2 3 4 5 6 7 8 9; do echo "{\"id\":\"a$i\",\"result\":{}}"; ` +
+			`echo "{\"id\":$i,\"method\":\"session/request_permission\",\"params\":{\"options\":[{\"optionId\":\"no\",\"kind\":\"reject_once\"}]}}"; done; echo "[end]"; exec sleep 1000`),
+	})
+	post(t, h, "srv", `{"method":"hello"}`)
+	follow(t, h, "srv", agents.Replay{}, "[end]")
+	for _, warning := range []string{"agent answered a request", "the agent offers nothing"} {
+		if n := strings.Count(log.String(), warning); n != 1 {
+			t.Errorf("%d warnings that %s", n, warning)
+		}
 	}
 }
 
