@@ -179,6 +179,35 @@ func selectedOutcome(option string) []byte {
 	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), jsonString(option)...), "}}"...)
 }
 
+// maxAnswer bounds the answer in the record of a question. The log drops a longer one.
+const maxAnswer = 64 << 10
+
+// recordedAnswer returns an answer for the record of its question. Of a long answer it is what was
+// decided.
+func recordedAnswer(line []byte) []byte {
+	if len(line) <= maxAnswer {
+		return line
+	}
+	var a struct {
+		Result struct {
+			Action  string `json:"action,omitempty"` // of a form
+			Outcome struct {
+				Outcome string `json:"outcome,omitempty"`
+				Option  string `json:"optionId,omitempty"`
+			} `json:"outcome"`
+		} `json:"result"`
+	}
+	_ = json.Unmarshal(line, &a) // what is not as in ACP is left out
+	r := &a.Result
+	for _, text := range []*string{&r.Action, &r.Outcome.Outcome, &r.Outcome.Option} {
+		if len(*text) > maxID {
+			*text = ""
+		}
+	}
+	short, _ := json.Marshal(a) // texts can be encoded
+	return short
+}
+
 // Reply is the answer to a question. One of its members is set, or Kinds and Cancel. Kinds,
 // Option and Cancel are for questions for permission.
 type Reply struct {

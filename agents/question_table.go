@@ -202,7 +202,7 @@ func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction,
 		}
 	})
 	fx.record(dir, q.session, "response:"+q.method, line)
-	q.row.State, q.row.Answer, q.row.AnsweredAt = eventlog.Answered, line, time.Now()
+	q.row.State, q.row.Answer, q.row.AnsweredAt = eventlog.Answered, recordedAnswer(line), time.Now()
 	fx.requests = append(fx.requests, q.row)
 	fx.afterCommit(func() {
 		q.stop()

@@ -15,7 +15,7 @@ type permissionEvent struct {
 	Permission *PermissionInfo `json:"permission,omitempty"`
 	ID         string          `json:"id,omitempty"`
 	Session    string          `json:"sessionId,omitempty"`
-	Outcome    string          `json:"outcome,omitempty"` // selected or cancelled
+	Outcome    string          `json:"outcome,omitempty"` // selected or cancelled; of a form accepted, declined or cancelled
 	Option     string          `json:"option,omitempty"`  // the id of the selected option
 }
 
@@ -81,6 +81,7 @@ func (s *sessionsSource) outcome(ctx context.Context, session, id string) (outco
 	rows, err := s.host.Log().Requests(ctx, eventlog.RequestFilter{Session: session, PublicID: id, MaxParams: -1})
 	var answer struct {
 		Result struct {
+			Action  string `json:"action"` // of a form
 			Outcome struct {
 				Outcome string `json:"outcome"`
 				Option  string `json:"optionId"`
@@ -90,8 +91,14 @@ func (s *sessionsSource) outcome(ctx context.Context, session, id string) (outco
 	if len(rows) == 1 {
 		_ = json.Unmarshal(rows[0].Answer, &answer) // of a cancelled request there is none
 	}
-	if o := answer.Result.Outcome; o.Outcome == "selected" {
+	o := answer.Result.Outcome
+	switch {
+	case o.Outcome == "selected":
 		return o.Outcome, o.Option, err
+	case answer.Result.Action == "accept":
+		return "accepted", "", err
+	case answer.Result.Action == "decline":
+		return "declined", "", err
 	}
 	return "cancelled", "", err
 }
