@@ -1,18 +1,24 @@
 package httpapi
 
 import (
+	"context"
 	bytewise "encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/fasthttp/websocket"
 
+	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/mockagent"
 	"github.com/deskhand/deskhand/internal/jsonlimit"
 )
 
@@ -223,6 +229,36 @@ func TestOpenComputerKilledSandbox(t *testing.T) { //nolint:paralleltest // it s
 		t.Errorf("the directory is still there: %v", err)
 	}
 	s.do(t, call{method: http.MethodDelete, path: one}).want(t, 404)
+}
+
+// TestOpenComputerKilledMeanwhile: an agent ends if its sandbox was killed while the agent started.
+func TestOpenComputerKilledMeanwhile(t *testing.T) { //nolint:paralleltest // it sets a variable
+	t.Setenv("HOME", t.TempDir())
+	starting, held := make(chan bool), make(chan bool)
+	start := sync.OnceFunc(func() { close(held) })
+	defer start()
+	s := serve(t, Config{AgentHost: agents.Config{Launch: func(context.Context, string) (agents.Launch, error) {
+		close(starting)
+		<-held
+		return agents.Launch{Run: func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return mockagent.Run(ctx, in, out, mockagent.Config{})
+		}}, nil
+	}}})
+	id := s.post(t, "/opencomputer/api/sandboxes", "{}").want(t, 200).json(t)["sandboxID"].(string)
+	made := make(chan answer, 1)
+	go func() {
+		made <- s.do(t, call{path: "/opencomputer/sandboxes/" + id + "/agent", body: fmt.Sprintf(`{"agent":"mock","cwd":%q}`, t.TempDir())})
+	}()
+	<-starting
+	s.do(t, call{method: http.MethodDelete, path: "/opencomputer/api/sandboxes/" + id}).want(t, 204)
+	start()
+	if a := <-made; a.StatusCode != 404 {
+		t.Errorf("the agent of a killed sandbox: %d %s", a.StatusCode, a.body)
+	}
+	all, _, err := s.agents.Started().Sessions(t.Context(), eventlog.SessionFilter{}, "", 0)
+	if err != nil || len(all) != 1 || all[0].State != eventlog.Ended {
+		t.Errorf("sessions %+v, %v", all, err)
+	}
 }
 
 // TestOpenComputerRemovedProgram: a sandbox forgets a program with the server, at the latest when it

@@ -251,6 +251,15 @@ func (a *area) create(ctx context.Context, in *ocCreate) (*ocCreated, error) {
 	if err := s.record(ctx, streamOf(id), eventlog.Client, "create", m); err != nil {
 		return nil, about.Explain(err)
 	}
+	if box, _, err = a.sandboxes.find(ctx, in.Sandbox); err != nil {
+		return nil, about.Explain(err)
+	}
+	if box.Killed { // before the record, so kill may not have found the session
+		if err := host.Terminate(ctx, id); err != nil {
+			return nil, about.Explain(err)
+		}
+		return nil, rest.Missing("sandbox", in.Sandbox)
+	}
 	if in.Body.Prompt != "" {
 		if err := s.prompt(ctx, in.Body.Prompt); err != nil {
 			return nil, about.Explain(err)
