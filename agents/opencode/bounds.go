@@ -13,6 +13,7 @@ const (
 	maxInput    = 1 << 20   // bytes of the input of a tool call
 	maxContent  = 4 << 20   // bytes of the content or the output of a tool call
 	maxTitle    = 16 << 10  // bytes of the title of a tool call
+	maxError    = 4 << 10   // bytes of an error of the agent
 	maxName     = 1 << 10   // bytes of the id or the kind of a tool call, and of a name
 	maxShown    = 256 << 10 // bytes of a tool call that a question about it shows
 	maxPlaces   = 100       // files that a tool call names

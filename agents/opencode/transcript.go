@@ -388,7 +388,7 @@ func (t *Transcript) finish(env envelope) {
 	var failed *Error
 	switch {
 	case env.Error != nil:
-		failed = &Error{Unknown, ErrorData{cuttext.Cut(env.Error.Message, maxTitle)}}
+		failed = &Error{Unknown, ErrorData{cuttext.Cut(env.Error.Message, maxError)}}
 	case r.StopReason == "cancelled":
 		failed = &Error{Aborted, ErrorData{"The turn was aborted."}}
 	}

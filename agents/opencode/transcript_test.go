@@ -167,6 +167,18 @@ func (s *script) end(id int, stop string) {
 	s.add(eventlog.Agent, "response:session/prompt", fmt.Sprintf(`{"id":%d,"result":{"stopReason":%q}}`, id, stop))
 }
 
+// TestLongErrors: an error of the agent is cut.
+func TestLongErrors(t *testing.T) {
+	t.Parallel()
+	s, tr := script{at: time.UnixMilli(1_700_000_000_000)}, newTranscript()
+	s.prompt(1, `{"type":"text","text":"x"}`)
+	s.add(eventlog.Agent, "response:session/prompt", `{"id":1,"error":{"message":"`+strings.Repeat("x", 1<<20)+`"}}`)
+	s.apply(tr)
+	if text := line(t, tr.Messages()); !strings.Contains(text, "xxxx") || len(text) > 6<<10 {
+		t.Errorf("the messages have %d bytes", len(text))
+	}
+}
+
 // apply returns the types of the events.
 func (s *script) apply(t *opencode.Transcript) (kinds []string) {
 	for _, e := range s.log {

@@ -187,6 +187,20 @@ func TestLargeEntries(t *testing.T) {
 	}
 }
 
+// TestLongErrors: an error of the agent is cut.
+func TestLongErrors(t *testing.T) {
+	t.Parallel()
+	failed := `{"id":1,"error":{"message":"` + strings.Repeat("x", 1<<20) + `"}}`
+	for _, method := range []string{"session/new", "session/prompt"} {
+		var s opencomputer.State
+		s.Apply(eventlog.Event{Dir: eventlog.Client, Kind: method, Payload: []byte(`{"id":1}`)})
+		lines := s.Apply(eventlog.Event{Dir: eventlog.Agent, Kind: "response:" + method, Payload: []byte(failed)})
+		if text := string(bytes.Join(lines, nil)); !strings.Contains(text, "xxxx") || len(text) > 9<<10 {
+			t.Errorf("%s: %d lines of %d bytes", method, len(lines), len(text))
+		}
+	}
+}
+
 // check checks what the package promises of each line, and counts the ends of turns.
 func check(t *testing.T, line []byte, open map[string]bool) (ends int) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
@@ -54,6 +55,7 @@ const (
 	maxText      = 1 << 20
 	maxOpenBytes = 16 << 20
 	maxOpenCalls = 1000
+	maxError     = 4 << 10 // bytes of an error of the agent
 )
 
 // size returns the memory that a call takes.
@@ -92,6 +94,9 @@ func (s *State) Apply(e eventlog.Event) [][]byte {
 		if env.Result = nil; env.Error != nil {
 			env.Error.Message = "the agent's error is too large; the session's log has it"
 		}
+	}
+	if env.Error != nil {
+		env.Error.Message = cuttext.Cut(env.Error.Message, maxError)
 	}
 	if e.Dir == eventlog.Agent {
 		s.ofAgent(e, env)

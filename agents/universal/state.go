@@ -12,6 +12,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // State holds everything about the applied entries that later events depend on. Its fields are
@@ -83,6 +84,8 @@ const (
 	maxID        = 1 << 10  // bytes of an id of the agent, which many events repeat
 	maxAction    = 16 << 10 // bytes of a tool call's title that a question about it repeats
 	maxPrompt    = 64 << 10 // bytes of a tool call whose content a question about it repeats
+	maxError     = 4 << 10  // bytes of an error of the agent
+	maxErrorData = 64 << 10 // bytes of an error's data
 	maxPending   = 4096     // chunks of a text until they are joined
 )
 
@@ -91,7 +94,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is the version of Apply and of State. It changes when Apply makes other events or
 // another state from the same log.
-const Version = 9
+const Version = 10
 
 // saved is a state with the version that made it.
 type saved struct {
@@ -175,6 +178,12 @@ func (s *State) Apply(e eventlog.Event) []Event {
 	if tooLarge {
 		if env.Result = nil; env.Error != nil {
 			env.Error = &rpcError{Code: env.Error.Code, Message: "the agent's error is too large; the session's log has it"}
+		}
+	}
+	if failed := env.Error; failed != nil {
+		failed.Message = cuttext.Cut(failed.Message, maxError)
+		if len(failed.Data) > maxErrorData {
+			failed.Data = nil
 		}
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,6 +247,39 @@ func TestProblem(t *testing.T) {
 	if len(events) != 1 || events[0].Type != universal.Failed || events[0].Source != "daemon" ||
 		!strings.Contains(string(events[0].Data), `"message":"skill a/b: not found"`) {
 		t.Errorf("%+v", events)
+	}
+}
+
+// TestLongErrors: an error of the agent is cut, and loses data that is large.
+func TestLongErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method     string
+		data, most int
+	}{
+		{"session/prompt", 32 << 10, 40 << 10}, {"session/prompt", 1 << 20, 5 << 10},
+		{"session/new", 1 << 20, 5 << 10}, {"session/set_mode", 1 << 20, 5 << 10},
+	} {
+		s := universal.NewState("s1")
+		s.Apply(eventlog.Event{Process: "p", Dir: eventlog.Client, Kind: tt.method, Payload: []byte(`{"id":1,"params":{"prompt":[]}}`)})
+		failed := 0
+		for _, e := range s.Apply(eventlog.Event{
+			Process: "p", Dir: eventlog.Agent, Kind: "response:" + tt.method,
+			Payload: fmt.Appendf(nil, `{"id":1,"error":{"code":5,"message":"%s","data":"%s"}}`, strings.Repeat("m", 1<<20), strings.Repeat("d", tt.data)),
+		}) {
+			if e.Type == universal.Failed {
+				failed++
+			}
+			if len(e.Data) > tt.most {
+				t.Errorf("%s: the event %s has %d bytes", tt.method, e.Type, len(e.Data))
+			}
+			if e.Type == universal.Failed && (tt.data == 32<<10) != strings.Contains(string(e.Data), "dddd") {
+				t.Errorf("%s: the error with %d bytes of data is an event of %d bytes", tt.method, tt.data, len(e.Data))
+			}
+		}
+		if failed != 1 {
+			t.Errorf("%s: %d errors", tt.method, failed)
+		}
 	}
 }
 
