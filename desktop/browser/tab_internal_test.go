@@ -59,6 +59,7 @@ func TestLimited(t *testing.T) {
 	var kept []string
 	for range 100 {
 		kept = append(kept, limited(strings.Repeat("\U0001F600", 1<<18)))
+		kept = append(kept, limited(strings.Repeat("x", 1<<20)[:10]))
 	}
 	runtime.GC()
 	var m runtime.MemStats
@@ -142,6 +143,7 @@ func TestLongTexts(t *testing.T) {
 		event("S", "Page.frameNavigated", `{"frame":{"id":"T","loaderId":"%s","url":"a"}}`, long)
 		event("", "Browser.downloadWillBegin", `{"guid":"%s"}`, long)
 		event("", "Browser.downloadWillBegin", `{"guid":"%d","url":"%s","suggestedFilename":"%s"}`, i, long, long)
+		event("", "Browser.downloadWillBegin", `{"guid":"base%d","suggestedFilename":"%s/a"}`, i, long)
 		event("", "Browser.downloadProgress", `{"guid":"%d","state":"completed","filePath":"%s"}`, i, long)
 	}
 	runtime.GC()

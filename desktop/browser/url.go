@@ -33,10 +33,11 @@ func withoutSecrets(text string) string {
 	return outer + u.String()
 }
 
-// limited returns at most maxText characters of a page's text.
+// limited returns a copy of at most maxText characters of a page's text. A part of a string would keep
+// the whole string in memory.
 func limited(s string) string {
 	if len(s) <= maxText {
-		return strings.ToValidUTF8(s, "\uFFFD")
+		return strings.Clone(strings.ToValidUTF8(s, "\uFFFD"))
 	}
 	s = strings.ToValidUTF8(s[:min(len(s), utf8.UTFMax*maxText)], "\uFFFD")
 	n := 0
@@ -45,5 +46,5 @@ func limited(s string) string {
 			return s[:i] + "…"
 		}
 	}
-	return strings.Clone(s) // without the rest of the text
+	return strings.Clone(s)
 }
