@@ -62,7 +62,7 @@ type client struct {
 
 	acts     acts            // used by the goroutine that receives
 	contexts map[string]bool // browser contexts that it made; guarded by tabs.mu
-	attached int             // sessions; used by the goroutine that reads from the browser
+	attached int             // its sessions in clients.sessions; guarded by tabs.mu
 
 	mu      sync.Mutex // guards the fields below
 	pending int        // commands without an answer

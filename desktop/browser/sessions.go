@@ -2,13 +2,25 @@ package browser
 
 import "encoding/json"
 
-// own records a session of a client, or ends it if the client has left meanwhile.
+// own records a session of a client, or ends it if the client has left meanwhile. It ends a client
+// that has too many.
 func (b *clients) own(id string, s *session) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.connected[s.client] {
+	err := b.addSession(id, s)
+	b.mu.Unlock()
+	if err != nil {
+		s.client.end(err)
+	}
+}
+
+// addSession returns the error that ends the client. The caller has mu.
+func (b *clients) addSession(id string, s *session) error {
+	switch {
+	case !b.connected[s.client]:
 		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": id})
-		return
+		return nil
+	case s.client.attached >= maxSessions:
+		return errFlood
 	}
 	if s.client.root == "" {
 		s.client.root = id
@@ -17,6 +29,20 @@ func (b *clients) own(id string, s *session) {
 	b.sessions[id] = s
 	s.client.attached++
 	b.runHeld(s)
+	return nil
+}
+
+// removeSession forgets a session that has ended. It reports whether the client had it.
+func (b *clients) removeSession(id string, c *client) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.sessions[id]
+	if s == nil || s.client != c {
+		return false
+	}
+	delete(b.sessions, id)
+	c.attached--
+	return true
 }
 
 // runHeld lets a page, frame or worker run that waits for a client without control. The caller has mu.
@@ -120,17 +146,10 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 	case "Target.attachedToTarget":
 		if json.Unmarshal(m.params, &a) == nil && len(a.SessionID) <= maxID && len(a.TargetInfo.TargetID) <= maxID {
 			b.own(a.SessionID, &session{client: c, target: a.TargetInfo.TargetID})
-			if c.attached > maxSessions {
-				c.end(errFlood)
-			}
 		}
 	case "Target.detachedFromTarget":
 		c.event(m, sessionID) // before the answers to what the session was still asked
-		if json.Unmarshal(m.params, &a) == nil {
-			b.mu.Lock()
-			delete(b.sessions, a.SessionID)
-			c.attached--
-			b.mu.Unlock()
+		if json.Unmarshal(m.params, &a) == nil && b.removeSession(a.SessionID, c) {
 			b.conn.sessionEnded(a.SessionID)
 		}
 		return true
