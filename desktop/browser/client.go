@@ -37,8 +37,9 @@ var (
 	ErrTooManyClients = errors.New("the browser has too many clients of the DevTools protocol")
 	ErrNoTarget       = errors.New("the browser has no such target")
 
-	errFlood = errors.New("the client has sent too many commands, or reads too slowly")
-	errLeft  = errors.New("the client has closed the browser")
+	errFlood     = errors.New("the client has sent too many commands, or reads too slowly")
+	errLeft      = errors.New("the client has closed the browser")
+	errSessionID = errors.New("the browser has given the client a session without id, or with the id of another session")
 )
 
 // Socket is the connection to a client of the DevTools protocol. The message that Receive returns
@@ -129,7 +130,7 @@ func (b *Browser) ServeGuest(ctx context.Context, guest any, target string, sock
 	return c.reason()
 }
 
-// attach makes the client's session.
+// attach makes the client's session. If it fails, removeClient forgets the command.
 func (c *client) attach(ctx context.Context, target string) error {
 	method, params := "Target.attachToBrowserTarget", map[string]any{}
 	if target != "" {
@@ -139,7 +140,7 @@ func (c *client) attach(ctx context.Context, target string) error {
 	defer cancel()
 	answers := make(chan error, 1)
 	// The session must be known before its first event is read.
-	_, err := c.b.conn.send(ctx, quote(c.b.broker), quote(method), encode(params), func(m message) {
+	_, err := c.b.conn.send(ctx, c, quote(c.b.broker), quote(method), encode(params), func(m message) {
 		var result struct {
 			SessionID string `json:"sessionId"`
 		}
@@ -326,7 +327,7 @@ func (c *client) handle(text []byte) error {
 		return errFlood
 	}
 	id, back := m.id, bytes.Clone(m.session)
-	_, err = c.b.conn.send(context.Background(), quote(session), m.method, m.params, func(m message) {
+	_, err = c.b.conn.send(context.Background(), c, quote(session), m.method, m.params, func(m message) {
 		if onResult != nil && m.result != nil {
 			onResult(m.result)
 		}

@@ -36,8 +36,8 @@ var (
 // conn is the connection to a browser by --remote-debugging-pipe: messages end with a NUL
 // byte.
 type conn struct {
-	in, out *os.File // ends of pipes
-	route   func(m message)
+	in, out *os.File        // ends of pipes
+	route   func(m message) // see newConn
 
 	writes chan []byte // to the goroutine that writes
 
@@ -54,11 +54,13 @@ type conn struct {
 // goroutine that reads, so one answer is decoded at a time. It must not block. The members of the
 // message are valid during the call.
 type pendingCall struct {
+	from     *client // nil: this package
 	session  string
 	answered func(m message)
 }
 
-// newConn returns a connection. route is called with each event, as answered is.
+// newConn returns a connection. route is called with each event, and with each answer that no call
+// waits for, as answered is.
 func newConn(in, out *os.File, route func(m message)) *conn {
 	return &conn{
 		in: in, out: out, route: route, writes: make(chan []byte),
@@ -66,10 +68,10 @@ func newConn(in, out *os.File, route func(m message)) *conn {
 	}
 }
 
-// send sends a command, and returns its id. answered gets the answer, unless the connection or the
+// send sends a command of a client, or of this package if from is nil, and returns its id. answered gets the answer, unless the connection or the
 // session ends first; it is nil if the answer does not matter. send blocks while the browser does not
 // read, until ctx ends.
-func (c *conn) send(ctx context.Context, session, method, params []byte, answered func(m message)) (id int64, err error) {
+func (c *conn) send(ctx context.Context, from *client, session, method, params []byte, answered func(m message)) (id int64, err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
@@ -78,7 +80,7 @@ func (c *conn) send(ctx context.Context, session, method, params []byte, answere
 	c.last++
 	id = c.last
 	if answered != nil {
-		c.pending[id] = &pendingCall{plain(session), answered}
+		c.pending[id] = &pendingCall{from, plain(session), answered}
 	}
 	c.mu.Unlock()
 	text := message{id: strconv.AppendInt(nil, id, 10), method: method, params: params, session: session}.encode()
@@ -119,22 +121,23 @@ func (c *conn) forget(id int64) *pendingCall {
 	return p
 }
 
-// forgetSessions forgets the commands of sessions that have ended, which the browser does not answer.
-func (c *conn) forgetSessions(ended map[string]bool) (forgotten []*pendingCall) {
+// forgetCalls forgets the commands for which f returns true.
+func (c *conn) forgetCalls(f func(*pendingCall) bool) (forgotten []*pendingCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.pending, func(_ int64, p *pendingCall) bool {
-		if ended[p.session] {
+		ends := f(p)
+		if ends {
 			forgotten = append(forgotten, p)
 		}
-		return ended[p.session]
+		return ends
 	})
 	return forgotten
 }
 
-// sessionEnded answers the commands of a session that has ended. The caller does not have tabs.mu.
+// sessionEnded answers the commands of a session that has ended, which the browser does not answer. The caller does not have tabs.mu.
 func (c *conn) sessionEnded(session string) {
-	for _, p := range c.forgetSessions(map[string]bool{session: true}) {
+	for _, p := range c.forgetCalls(func(p *pendingCall) bool { return p.session == session }) {
 		p.answered(message{fault: encode(errNoSession)})
 	}
 }
@@ -166,7 +169,7 @@ func (c *conn) callUntil(ctx context.Context, stop <-chan struct{}, session, met
 		left = true
 	}()
 	answers := make(chan error, 1)
-	id, err := c.send(ctx, quote(session), quote(method), raw, func(m message) {
+	id, err := c.send(ctx, nil, quote(session), quote(method), raw, func(m message) {
 		decoding.Lock()
 		defer decoding.Unlock()
 		if !left {
@@ -256,6 +259,8 @@ func (c *conn) received(text []byte, whole bool) {
 	if id, ok := number(m.id); ok {
 		if p := c.forget(id); p != nil {
 			p.answered(m)
+		} else {
+			c.route(m)
 		}
 	}
 }

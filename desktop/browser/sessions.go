@@ -3,7 +3,7 @@ package browser
 import "encoding/json"
 
 // own records a session of a client, or ends it if the client has left meanwhile. It ends a client
-// that has too many.
+// that has too many, or gets no id of its own.
 func (b *clients) own(id string, s *session) {
 	b.mu.Lock()
 	err := b.addSession(id, s)
@@ -21,6 +21,8 @@ func (b *clients) addSession(id string, s *session) error {
 		return nil
 	case s.client.attached >= maxSessions:
 		return errFlood
+	case id == "" || b.sessions[id] != nil:
+		return errSessionID
 	}
 	if s.client.root == "" {
 		s.client.root = id
@@ -174,6 +176,19 @@ func (b *clients) routeToBroker(m message) {
 	}
 }
 
+// lateAnswer ends a session whose client has left before the browser's answer.
+func (b *clients) lateAnswer(m message, session string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var a attachment
+	if session == "" || session != b.broker || m.decode(&a, maxAnswer) != nil || len(a.SessionID) > maxID {
+		return
+	}
+	if a.SessionID != "" && b.sessions[a.SessionID] == nil {
+		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": a.SessionID})
+	}
+}
+
 // addClient counts a client.
 func (b *clients) addClient(c *client) error {
 	b.mu.Lock()
@@ -202,12 +217,10 @@ func (b *clients) addClient(c *client) error {
 // with it.
 func (b *clients) removeClient(c *client) {
 	defer b.serving.Done()
-	ended := map[string]bool{}
 	b.mu.Lock()
 	delete(b.connected, c)
 	for id, s := range b.sessions {
 		if s.client == c {
-			ended[id] = true
 			delete(b.sessions, id)
 		}
 	}
@@ -215,7 +228,7 @@ func (b *clients) removeClient(c *client) {
 		b.post(b.broker, "Target.detachFromTarget", map[string]any{"sessionId": c.root})
 	}
 	b.mu.Unlock()
-	b.conn.forgetSessions(ended)
+	b.conn.forgetCalls(func(p *pendingCall) bool { return p.from == c })
 	c.mu.Lock()
 	b.queued.Add(-int64(c.queued))
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -39,5 +40,72 @@ func TestEndOfOtherSessions(t *testing.T) {
 	}
 	if err := other.reason(); err != nil {
 		t.Error(err)
+	}
+}
+
+// drain reads what is written to a browser of fakeBrowser, which answers nothing, and tells of each message.
+func drain(t *testing.T, c *conn) (written chan []byte) {
+	t.Helper()
+	written = make(chan []byte, 100)
+	go func() {
+		for {
+			select {
+			case text := <-c.writes:
+				written <- text
+			case <-c.ended:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(c.ended) })
+	return written
+}
+
+// TestSameSession: a browser cannot give a client the session of another one, whose commands would stay.
+func TestSameSession(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	drain(t, b.conn)
+	first, second := fakeClient(b, "first"), fakeClient(b, "second")
+	event("first", "Target.attachedToTarget", attached, "S", "T", "page")
+	if err := first.handle([]byte(`{"id":1,"method":"Runtime.evaluate","sessionId":"S"}`)); err != nil {
+		t.Fatal(err)
+	}
+	event("second", "Target.attachedToTarget", attached, "S", "T", "page")
+	if err := second.reason(); !errors.Is(err, errSessionID) || b.sessionOf("S", first) == nil || second.attached != 1 {
+		t.Errorf("the second client has %d sessions: %v", second.attached, err)
+	}
+	// The session ends while a command of it is on the way.
+	b.removeSession("S", first)
+	b.removeClient(second)
+	if len(b.conn.pending) != 1 {
+		t.Errorf("%d commands", len(b.conn.pending))
+	}
+	b.removeClient(first)
+	if len(b.conn.pending) > 0 || len(b.sessions) > 0 {
+		t.Errorf("%d commands and %d sessions of clients that have left", len(b.conn.pending), len(b.sessions))
+	}
+}
+
+// TestLateAttachment: nothing is kept of a client that leaves before the browser attaches it, and the
+// session that it would have had ends.
+func TestLateAttachment(t *testing.T) {
+	t.Parallel()
+	b, _ := fakeBrowser()
+	b.broker = "broker"
+	written := drain(t, b.conn)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- b.ServeClient(ctx, "T", &stuck{make(chan struct{})}) }()
+	<-written
+	cancel()
+	if err := <-served; !errors.Is(err, context.Canceled) || len(b.conn.pending) > 0 || len(b.connected) > 0 {
+		t.Errorf("%d commands of %d clients: %v", len(b.conn.pending), len(b.connected), err)
+	}
+	b.conn.received([]byte(`{"id":1,"result":{"sessionId":"late"},"sessionId":"other"}`), true)
+	b.conn.received([]byte(`{"id":1,"result":{},"sessionId":"broker"}`), true)
+	b.conn.received([]byte(`{"id":1,"result":{"sessionId":"late"},"sessionId":"broker"}`), true)
+	if len(b.outbox) != 1 || b.outbox[0].method != "Target.detachFromTarget" || string(b.outbox[0].params) != `{"sessionId":"late"}` {
+		t.Errorf("posted: %+v", b.outbox)
 	}
 }

@@ -105,9 +105,14 @@ func (b *tabs) follow(ctx context.Context) error {
 	return b.await(ctx, func() bool { return len(b.all) > 0 && b.all[0].session != "" })
 }
 
-// route handles an event of the browser, in the goroutine that reads.
+// route handles an event of the browser, or an answer that no call waits for, in the goroutine that
+// reads.
 func (b *clients) route(m message) {
 	session := plain(m.session)
+	if m.id != nil {
+		b.lateAnswer(m, session)
+		return
+	}
 	if session != "" && b.routeToClient(m, session) {
 		return
 	}
@@ -267,7 +272,7 @@ type postedCommand struct {
 }
 
 func (p postedCommand) send(c *conn) {
-	_, _ = c.send(context.Background(), quote(p.session), quote(p.method), p.params, nil)
+	_, _ = c.send(context.Background(), nil, quote(p.session), quote(p.method), p.params, nil)
 }
 
 var errNotRead = errors.New("the browser does not read what it is sent")

@@ -77,7 +77,7 @@ const attached = `{"sessionId":"%s","targetInfo":{"targetId":"%s","type":"%s"}}`
 // fakeBrowser returns a browser without a program, and a function by which it gets an event.
 func fakeBrowser() (b *Browser, event func(session, method, params string, args ...any)) {
 	b = newBrowser()
-	b.conn = newConn(nil, nil, nil)
+	b.conn = newConn(nil, nil, b.route)
 	b.cfg.Desktop = new(desktop.Desktop)
 	b.second, b.emitted = time.Now().Add(time.Hour), eventRate // it emits nothing, as it has no desktop
 	return b, func(session, method, params string, args ...any) {
@@ -249,7 +249,7 @@ func TestSilentBrowser(t *testing.T) {
 		t.Errorf("%d commands, %v", len(c.pending), err)
 	}
 	send := func(session string) error {
-		_, err := c.send(t.Context(), quote(session), quote("Page.enable"), nil, func(message) {})
+		_, err := c.send(t.Context(), nil, quote(session), quote("Page.enable"), nil, func(message) {})
 		return err
 	}
 	for i := range 10 {
@@ -257,7 +257,7 @@ func TestSilentBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.forgetSessions(map[string]bool{"S0": true}); len(c.pending) != 5 {
+	if c.forgetCalls(func(p *pendingCall) bool { return p.session == "S0" }); len(c.pending) != 5 {
 		t.Errorf("%d commands", len(c.pending))
 	}
 	b.post("S", "Page.enable", nil)
@@ -299,7 +299,7 @@ func TestForeignSession(t *testing.T) {
 	slow := &client{b: &b.clients, socket: &stuck{make(chan struct{})}, wake: make(chan struct{}, 1)}
 	b.connected[slow] = true
 	b.own("S", &session{client: slow})
-	b.conn.pending[1] = &pendingCall{"S", func(message) { slow.put(make([]byte, maxQueues+1)) }}
+	b.conn.pending[1] = &pendingCall{nil, "S", func(message) { slow.put(make([]byte, maxQueues+1)) }}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
