@@ -118,7 +118,7 @@ type Action struct {
 	Target  string    `json:"target,omitempty"`
 	Time    time.Time `json:"time"` // when it began
 	// Error is why the action failed, or ended early. An action that had no effect
-	// has no event.
+	// has no event. An event has at most the first 1024 bytes of it.
 	Error string `json:"error,omitempty"`
 
 	chord  *x11.Chord // Keys, parsed; nil: not parsed yet

@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"math"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,6 +45,10 @@ type Event struct {
 
 // eventRing is how many events are kept for subscribers that lag or resume.
 const eventRing = 1024
+
+// maxEventError bounds the error of an action in an event, in bytes: errors name what callers and
+// pages have sent.
+const maxEventError = 1024
 
 // EventLog numbers the events of a desktop and keeps the latest. Other implementations of a
 // desktop, such as package robot, make one with [NewEventLog].
@@ -89,6 +94,11 @@ func (l *EventLog) put(e Event) {
 	e.Seq, e.Desktop = l.last, l.desktop
 	if e.Time.IsZero() {
 		e.Time = time.Now()
+	}
+	if a := e.Action; a != nil && len(a.Error) > maxEventError {
+		short := *a
+		short.Error = strings.ToValidUTF8(a.Error[:maxEventError], "") + "…"
+		e.Action = &short
 	}
 	l.ring[l.last%eventRing] = e
 	if l.wake != nil {

@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -84,5 +85,29 @@ func TestRunsOfKeysEnd(t *testing.T) {
 	typed()
 	if e := <-sub.Events(); e.Action.Length != 7 { // after a pause
 		t.Errorf("event: %+v", e)
+	}
+}
+
+// TestLongError checks that an event has the beginning of a long error, and keeps no more.
+func TestLongError(t *testing.T) {
+	t.Parallel()
+	l := NewEventLog("main")
+	sub := l.Subscribe(0)
+	defer sub.Close()
+	long := Action{Name: ActionBrowser, Error: "x" + strings.Repeat("ü", 1<<20)}
+	l.Emit(Event{Type: EventAction, Action: &long})
+	l.Emit(Event{Type: EventAction, Action: &Action{Name: ActionBrowser, Error: "short"}})
+	l.Close()
+	var got []string
+	for e := range sub.Events() {
+		if e.Action != nil {
+			got = append(got, e.Action.Error)
+		}
+	}
+	if len(got) != 2 || got[0] != "x"+strings.Repeat("ü", maxEventError/2-1)+"…" || got[1] != "short" {
+		t.Errorf("%d errors: %.2000q", len(got), got)
+	}
+	if len(long.Error) <= maxEventError {
+		t.Error("the caller's action was changed")
 	}
 }

@@ -174,7 +174,11 @@ func (b *elements) refOf(r reference) Ref {
 	return ref
 }
 
-// Element names an element of a page by a reference or a CSS selector. One of both is set.
+// maxSelector bounds a selector, in bytes.
+const maxSelector = 4 << 10
+
+// Element names an element of a page by a reference or a CSS selector of at most 4 KiB. One of both is
+// set.
 type Element struct {
 	Ref      Ref    `json:"ref,omitempty"`
 	Selector string `json:"selector,omitempty"`
@@ -190,6 +194,9 @@ func (e Element) String() string {
 func (e Element) check() error {
 	if (e.Ref == 0) == (e.Selector == "") {
 		return &InvalidError{"Ref", "or selector must name the element, and not both"}
+	}
+	if len(e.Selector) > maxSelector {
+		return &InvalidError{"Selector", "must have at most 4 KiB"}
 	}
 	return nil
 }

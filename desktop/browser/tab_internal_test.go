@@ -334,3 +334,16 @@ func TestUploadable(t *testing.T) {
 		t.Errorf("%v\n%v", exists, missing)
 	}
 }
+
+// TestLongSelector: errors and events have a selector, so it is bounded.
+func TestLongSelector(t *testing.T) {
+	t.Parallel()
+	if err := (Element{Selector: strings.Repeat("a", maxSelector)}).check(); err != nil {
+		t.Error(err)
+	}
+	b, _ := fakeBrowser()
+	err := b.Fill(t.Context(), Fill{Element: Element{Selector: strings.Repeat("a", maxSelector+1)}})
+	if bad, ok := errors.AsType[*InvalidError](err); !ok || bad.Field != "Selector" || len(err.Error()) > 100 {
+		t.Errorf("%.200v", err)
+	}
+}
