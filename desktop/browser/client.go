@@ -68,7 +68,7 @@ type client struct {
 	mu      sync.Mutex // guards the fields below
 	pending int        // commands without an answer
 	queue   [][]byte
-	queued  int // bytes
+	queued  int // bytes; see sizeOf
 	wake    chan struct{}
 	err     error       // why it ends
 	last    *time.Timer // closes the socket while sendAll sends what is queued
@@ -208,6 +208,12 @@ func (c *client) notify() {
 	}
 }
 
+// queueEntry is what an entry of a queue takes in addition to its text.
+const queueEntry = 64
+
+// sizeOf returns what a message takes in a queue.
+func sizeOf(text []byte) int { return cap(text) + queueEntry }
+
 // put queues a message for the client. It never blocks.
 func (c *client) put(text []byte) {
 	c.mu.Lock()
@@ -215,12 +221,13 @@ func (c *client) put(text []byte) {
 		c.mu.Unlock()
 		return
 	}
-	full := len(c.queue) > 0 && c.queued+len(text) > maxQueue
+	size := sizeOf(text)
+	full := len(c.queue) > 0 && c.queued+size > maxQueue
 	var all int64
 	if !full {
 		c.queue = append(c.queue, text)
-		c.queued += len(text)
-		all = c.b.queued.Add(int64(len(text)))
+		c.queued += size
+		all = c.b.queued.Add(int64(size))
 	}
 	c.mu.Unlock()
 	if full {
@@ -264,8 +271,8 @@ func (c *client) sendAll() {
 				break
 			}
 			c.mu.Lock()
-			c.queued -= len(text)
-			c.b.queued.Add(-int64(len(text)))
+			c.queued -= sizeOf(text)
+			c.b.queued.Add(-int64(sizeOf(text)))
 			c.mu.Unlock()
 		}
 		if err != nil {

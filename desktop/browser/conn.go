@@ -253,7 +253,9 @@ func (c *conn) received(text []byte, whole bool) {
 		return
 	}
 	if m.id == nil {
-		c.route(m)
+		if m.method != nil {
+			c.route(m)
+		}
 		return
 	}
 	if id, ok := number(m.id); ok {

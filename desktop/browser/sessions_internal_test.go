@@ -109,3 +109,33 @@ func TestLateAttachment(t *testing.T) {
 		t.Errorf("posted: %+v", b.outbox)
 	}
 }
+
+// TestSmallMessages: messages count what they take in memory, and what has neither a method nor an id
+// is no message for a client.
+func TestSmallMessages(t *testing.T) {
+	b, _ := fakeBrowser()
+	c := fakeClient(b, "root")
+	for range 1000 {
+		b.conn.received([]byte(`{"sessionId":"root"}`), true)
+	}
+	if len(c.queue) > 0 {
+		t.Errorf("the client gets %d messages like %s", len(c.queue), c.queue[0])
+	}
+	before := heap()
+	var most int64
+	for i := 0; c.reason() == nil; i++ {
+		b.conn.received([]byte(`{"method":"a","sessionId":"root"}`), true)
+		if i%100_000 == 0 {
+			if most = heap() - before; most > 2*maxQueue {
+				break
+			}
+		}
+	}
+	if n := max(most, heap()-before); n > maxQueue*5/4 || !errors.Is(c.reason(), errFlood) {
+		t.Errorf("%d bytes wait for a client: %v", n, c.reason())
+	}
+	b.removeClient(c)
+	if n := b.queued.Load(); n != 0 {
+		t.Errorf("%d bytes wait for no client", n)
+	}
+}
