@@ -230,6 +230,9 @@ func (b *clients) removeClient(c *client) {
 	b.mu.Unlock()
 	b.conn.forgetCalls(func(p *pendingCall) bool { return p.from == c })
 	c.mu.Lock()
+	if c.err == nil {
+		c.err = errLeft // an event that was read before is not queued
+	}
 	b.queued.Add(-int64(c.queued))
 	c.mu.Unlock()
 	b.clientGone()

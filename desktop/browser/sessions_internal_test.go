@@ -139,3 +139,28 @@ func TestSmallMessages(t *testing.T) {
 		t.Errorf("%d bytes wait for no client", n)
 	}
 }
+
+// TestQueuedBytes: what was sent, and what comes for a client that has left, takes no room.
+func TestQueuedBytes(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	reads, leaves := fakeClient(b, "reads"), fakeClient(b, "leaves")
+	reads.socket = reader{reads.socket.(*stuck)}
+	for range 100 {
+		event("reads", "Page.a", `{}`)
+		event("leaves", "Page.a", `{}`)
+	}
+	reads.end(errLeft)
+	reads.sendAll()
+	b.removeClient(reads)
+	b.removeClient(leaves)
+	leaves.put(make([]byte, 100)) // the event was read before
+	if n := b.queued.Load(); n != 0 || reads.queued != 0 {
+		t.Errorf("%d bytes wait for the client that reads, %d for all", reads.queued, n)
+	}
+}
+
+// reader is a client that accepts every message.
+type reader struct{ *stuck }
+
+func (reader) Send([]byte) error { return nil }
