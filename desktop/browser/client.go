@@ -431,6 +431,7 @@ func (c *client) check(m *message, s *session) (onResult func(result []byte), er
 		if c.b.madeBy(id, func(other *client) bool { return other != c }) {
 			return nil, &Fault{Code: -32000, Message: "this browser context belongs to another client"}
 		}
+		return func([]byte) { c.disposedContext(id) }, nil
 	}
 	return nil, nil
 }
@@ -451,6 +452,12 @@ func (c *client) madeContext(result []byte) {
 	if id != "" && len(id) <= maxID && len(c.contexts) < maxContexts {
 		c.contexts[id] = true
 	}
+}
+
+func (c *client) disposedContext(id string) {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	delete(c.contexts, id)
 }
 
 // downloads returns the parameters of Browser.setDownloadBehavior that are passed on. The

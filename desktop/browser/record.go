@@ -247,7 +247,8 @@ type networkEvent struct {
 	ErrorText         string  `json:"errorText"`
 }
 
-// maxRequests bounds the requests of a tab that are followed until their end.
+// maxRequests bounds the requests of a tab that are followed until their end. The browser does not
+// report the end of each.
 const maxRequests = 2000
 
 func (t *tab) requestSent(params json.RawMessage) {
@@ -261,14 +262,28 @@ func (t *tab) requestSent(params json.RawMessage) {
 		}
 		t.endRequest(r, e)
 	}
-	if len(t.requests) >= maxRequests || len(e.RequestID) > maxID {
+	if len(e.RequestID) > maxID {
 		return
+	}
+	if len(t.requests) >= maxRequests {
+		t.dropOldestRequest()
 	}
 	r := &NetworkRequest{
 		Time: time.Now(), Method: limited(e.Request.Method), URL: limited(e.Request.URL), Type: limited(e.Type), id: e.RequestID, start: e.Timestamp,
 	}
 	t.requests[e.RequestID] = r
 	t.b.recorded(r.size())
+}
+
+func (t *tab) dropOldestRequest() {
+	var oldest *NetworkRequest
+	for _, r := range t.requests {
+		if oldest == nil || r.Time.Before(oldest.Time) {
+			oldest = r
+		}
+	}
+	delete(t.requests, oldest.id)
+	t.network.dropped++
 }
 
 func (t *tab) responseReceived(params json.RawMessage) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // fakeClient returns a client of a browser of fakeBrowser, which reads nothing, with a first session.
@@ -164,3 +165,39 @@ func TestQueuedBytes(t *testing.T) {
 type reader struct{ *stuck }
 
 func (reader) Send([]byte) error { return nil }
+
+// TestDisposedContexts: a browser context that a client has disposed of makes place for another one.
+func TestDisposedContexts(t *testing.T) {
+	t.Parallel()
+	b, _ := fakeBrowser()
+	written := drain(t, b.conn)
+	c := fakeClient(b, "root")
+	c.acts.second, c.acts.count = time.Now().Add(time.Hour), maxActs // it emits nothing, as it has no desktop
+	for i := range maxContexts {
+		c.madeContext(fmt.Appendf(nil, `{"browserContextId":"%d"}`, i))
+	}
+	if err := c.handle([]byte(`{"id":1,"method":"Target.disposeBrowserContext","params":{"browserContextId":"0"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	<-written
+	b.conn.received([]byte(`{"id":1,"result":{},"sessionId":"root"}`), true)
+	c.madeContext([]byte(`{"browserContextId":"new"}`))
+	if c.contexts["0"] || !c.contexts["new"] || len(c.contexts) != maxContexts {
+		t.Errorf("%d contexts", len(c.contexts))
+	}
+}
+
+// TestEndlessRequests: requests whose end the browser never reports do not hide later ones.
+func TestEndlessRequests(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	event("", "Target.attachedToTarget", attached, "S", "T", "page")
+	for i := range 3*maxRequests + 1 {
+		event("S", "Network.requestWillBeSent", `{"requestId":"%d"}`, i)
+	}
+	tab := b.all[0]
+	last := fmt.Sprint(3 * maxRequests)
+	if n := len(tab.requests); tab.requests[last] == nil || n > maxRequests || uint64(n)+tab.network.dropped != 3*maxRequests+1 {
+		t.Errorf("%d requests, and %d were dropped", n, tab.network.dropped)
+	}
+}
