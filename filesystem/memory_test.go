@@ -88,3 +88,25 @@ func TestSearchSystem(t *testing.T) {
 	result = search(t, f, "/", filesystem.SearchOptions{Glob: "{proc,sys}/**", MaxResults: 10, Timeout: time.Minute})
 	wantFound(t, "", result, "proc/", "sys/")
 }
+
+// TestWatchLongNames checks that a watch keeps few long names of entries that it finds in a directory
+// which was moved to where it watches.
+func TestWatchLongNames(t *testing.T) {
+	// Not parallel, because it measures the memory of the whole process.
+	dir, outside := memoryDir(t), memoryDir(t)
+	f := openFS(t)
+	deep := filepath.Join(outside, "deep", strings.Repeat(strings.Repeat("d", 250)+"/", 14))
+	must(t, os.MkdirAll(deep, 0o777))
+	for i := range 4000 {
+		must(t, os.WriteFile(filepath.Join(deep, fmt.Sprintf("%0250d", i)), nil, 0o600))
+	}
+	r := watch(t, f, dir, dir, filesystem.WatchOptions{Recursive: true, Queue: 8192})
+	before := liveHeap()
+	must(t, os.Rename(filepath.Join(outside, "deep"), filepath.Join(dir, "deep")))
+	must(t, os.WriteFile(filepath.Join(dir, "last"), nil, 0o600))
+	for r.next() != "created last" {
+	}
+	if grown := int64(liveHeap()) - int64(before); grown > 4<<20 {
+		t.Errorf("the watch has %d bytes", grown)
+	}
+}

@@ -149,6 +149,8 @@ type watcher struct {
 	pending map[string]time.Time // changed paths, and when their events are due
 	order   []string             // of pending
 	known   map[string]struct{}  // entries that were found before their event arrived
+
+	knownBytes int // of the names in known
 }
 
 // errGone ends a watch whose directory or file was removed.

@@ -274,11 +274,25 @@ func (r *watcher) addFolder(d folder, base, name string, inSystem, emit bool) er
 // remember records an entry that was found before its event arrived. Beyond a limit, such an
 // entry may have two EventCreated.
 func (r *watcher) remember(name string) {
-	const most = 4096
-	if len(r.known) >= most {
+	const most, mostBytes = 4096, 1 << 20
+	if len(r.known) >= most || r.knownBytes+len(name) > mostBytes {
 		clear(r.known)
+		r.knownBytes = 0
 	}
-	r.known[name] = struct{}{}
+	if _, ok := r.known[name]; !ok {
+		r.known[name] = struct{}{}
+		r.knownBytes += len(name)
+	}
+}
+
+// recall forgets an entry that remember has recorded, and reports whether there was one.
+func (r *watcher) recall(name string) bool {
+	_, ok := r.known[name]
+	if ok {
+		delete(r.known, name)
+		r.knownBytes -= len(name)
+	}
+	return ok
 }
 
 func (r *watcher) handle(e fsnotify.Event) error {
@@ -329,8 +343,7 @@ func (r *watcher) handleTop(e fsnotify.Event, changed bool) error {
 func (r *watcher) created(dir, base, name string) error {
 	n, err := r.stat(name)
 	directory := err == nil && n.isDir()
-	if _, ok := r.known[name]; ok { // addBelow has sent its EventCreated
-		delete(r.known, name)
+	if r.recall(name) { // addBelow has sent its EventCreated
 		r.changed(name)
 	} else {
 		r.emit(Event{Type: EventCreated, Path: r.path(name), Directory: directory})
@@ -357,7 +370,7 @@ func (r *watcher) removed(name string, as EventType) {
 	if directory {
 		r.folders.forget(name)
 	}
-	delete(r.known, name)
+	r.recall(name)
 	delete(r.pending, name)
 	r.emit(Event{Type: as, Path: r.path(name), Directory: directory})
 }
@@ -391,6 +404,7 @@ func (r *watcher) startOver() error {
 	})
 	r.folders.close()
 	clear(r.known)
+	r.knownBytes = 0
 	if err := r.check(); err != nil {
 		return err
 	}
