@@ -19,6 +19,7 @@ import (
 	"github.com/deskhand/deskhand/httpapi/internal/agenthost"
 	"github.com/deskhand/deskhand/httpapi/internal/grants"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 type sessionPath struct {
@@ -175,7 +176,7 @@ func (in *sessionMessage) blocks() (json.RawMessage, error) {
 		at := url.URL{Scheme: "file", Path: a.Path}
 		list = append(list, block{Type: "resource_link", URI: at.String(), Name: name, Mime: rest.Value(a.Mime)})
 	}
-	return json.Marshal(list)
+	return plainjson.Marshal(list)
 }
 
 // prompt passes a message on.
