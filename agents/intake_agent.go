@@ -258,11 +258,11 @@ func (in *intake) applyCreation(fx *effects, c *call, e *envelope) *attachedSess
 // newSession returns the session that an answer to session/new or session/fork made, or one
 // that the log does not have.
 func (in *intake) newSession(c *call, result sessionResult) *attachedSession {
-	now, sent := time.Now(), c.sent()
+	now := time.Now()
 	s := &attachedSession{row: eventlog.Session{
 		ID: cmp.Or(c.wantID, result.Session), Agent: in.agent, Server: in.server.id, Native: result.Session, Origin: c.origin,
 		Continues: c.continues, Init: c.env.bytes(c.env.params), Caps: in.handshake.capabilities().raw, State: eventlog.Idle,
-		Cwd: cuttext.Cut(sanitized(memberOf(sent, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
+		Cwd: cuttext.Cut(sanitized(memberOf(c.env, "cwd")), 4<<10), Title: c.title, CreatedAt: now, UpdatedAt: now,
 	}}
 	s.data = sessionData{Permissions: in.host.cfg.Permissions, Desktop: in.server.info().Desktop, Problems: c.problems, Skills: c.skills}
 	if c.policy != nil {
@@ -291,7 +291,7 @@ func (in *intake) applyOpening(fx *effects, c *call, e *envelope, ok bool) *atta
 	var result sessionResult
 	_ = json.Unmarshal(e.bytes(e.result), &result)
 	if s == nil {
-		if result.Session = c.session; !recordable(result.Session) {
+		if result.Session = c.env.sessionID(); !recordable(result.Session) {
 			return nil
 		}
 		s = in.newSession(c, result)

@@ -42,7 +42,7 @@ func (in *intake) handleAnswer(fx *effects, c *call) {
 
 // handleRequest gives a request an id of the host's own and adds it to the pending calls.
 func (in *intake) handleRequest(fx *effects, c *call) {
-	if len(in.pending.byID) >= maxPending {
+	if len(in.pending.byID) >= maxPending || in.pending.kept >= in.host.cfg.MaxMessageBytes {
 		fx.refuse(ErrTooManyRequests)
 		*fx = effects{batch: fx.batch}
 		return
@@ -50,8 +50,7 @@ func (in *intake) handleRequest(fx *effects, c *call) {
 	id := in.pending.add(c)
 	fx.onRefusal(func() { in.pending.remove(c) })
 
-	c.session = c.env.sessionID()
-	c.attached = in.sessions.byID[c.session]
+	c.attached = in.sessions.byID[c.env.sessionID()]
 	if c.needsSession && c.attached == nil {
 		in.refuseEnded(fx, c, id)
 		return
@@ -76,6 +75,7 @@ func (in *intake) handleRequest(fx *effects, c *call) {
 			c.sessionSeq = fx.events[at].Seq
 		}
 		in.outbox.put(toAgent, c.weight)
+		in.pending.delivered(c)
 		close(c.accepted)
 	})
 }
@@ -84,7 +84,7 @@ func (in *intake) handleRequest(fx *effects, c *call) {
 // may still have the session, but no client would see what it does there.
 func (in *intake) refuseEnded(fx *effects, c *call, id []byte) {
 	fx.record(eventlog.Client, nil, c.env.method, c.env.rewritten(id, nil))
-	in.failCall(fx, c, codeParams, ErrSessionEnded.Error()+": "+c.session)
+	in.failCall(fx, c, codeParams, ErrSessionEnded.Error()+": "+c.env.sessionID())
 	fx.undo = nil // it is not pending
 	fx.afterCommit(func() { in.outbox.room.Release(c.weight) })
 }

@@ -100,3 +100,45 @@ func TestLargeAnswersMemory(t *testing.T) { //nolint:paralleltest // it measures
 		t.Errorf("%d answers of %d MiB keep %d MiB", agents, size>>20, kept>>20)
 	}
 }
+
+// TestUnansweredPromptsMemory: prompts that the agent has read do not stay in memory until it answers.
+func TestUnansweredPromptsMemory(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
+	const prompts, size = 64, 1 << 20
+	log, err := eventlog.Open(t.Context(), eventlog.Config{DSN: filepath.Join(t.TempDir(), "log"), Synchronous: eventlog.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan struct{}, prompts)
+	h := startHost(t, Config{Log: log, Launch: func(context.Context, string) (Launch, error) {
+		return Launch{Run: func(_ context.Context, in io.Reader, _ io.Writer) error {
+			lines := bufio.NewReader(in)
+			for {
+				switch _, err := lines.ReadSlice('\n'); {
+				case err == nil:
+					got <- struct{}{}
+				case !errors.Is(err, bufio.ErrBufferFull):
+					return nil
+				}
+			}
+		}}, nil
+	}})
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	greet(t, h, "a")
+	<-got
+	before := used()
+	for i := range prompts {
+		prompt := fmt.Appendf(nil, `{"id":%d,"method":"session/prompt","params":{"sessionId":"s","prompt":%q}}`, i, strings.Repeat("A", size))
+		if err := h.Submit(t.Context(), "a", PostOptions{}, prompt); err != nil {
+			t.Fatal(err)
+		}
+		<-got
+	}
+	if kept := int64(used()) - int64(before); kept > prompts*size/4 {
+		t.Errorf("%d prompts of %d MiB without an answer keep %d MiB", prompts, size>>20, kept>>20)
+	}
+}

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 
 // call is a message to the agent, from a client or from the host itself.
 type call struct {
-	env       *envelope
+	env       *envelope // see pendingCalls.delivered
 	weight    int64
 	accepted  chan struct{} // closed when a request is in the log
 	done      chan struct{} // closed by finish
@@ -39,8 +40,8 @@ type call struct {
 	turn         *turnSpan        // that it begins; nil: none
 
 	agentID    int64            // its id as the agent knows it
-	session    string           // the id of the session that it names
-	attached   *attachedSession // that session; nil: it is not attached
+	kept       int              // its part of pendingCalls.kept
+	attached   *attachedSession // the session that it names; nil: it is not attached
 	sessionSeq int64            // its number in the session's stream; 0: it is not there
 	answerSeq  int64            // the number of its answer in the server's stream; 0: it is not there
 }
@@ -169,6 +170,7 @@ const maxPending = 4096
 type pendingCalls struct {
 	lastID int64
 	byID   map[int64]*call
+	kept   int // bytes of messages that answers need
 }
 
 // add gives a request an id of the host's own, because clients choose theirs without
@@ -180,7 +182,29 @@ func (p *pendingCalls) add(c *call) (id []byte) {
 	return strconv.AppendInt(nil, c.agentID, 10)
 }
 
-func (p *pendingCalls) remove(c *call) { delete(p.byID, c.agentID) }
+func (p *pendingCalls) remove(c *call) {
+	delete(p.byID, c.agentID)
+	p.kept -= c.kept
+	c.kept = 0
+}
+
+// delivered drops the parts of a request that its answer does not need. The outbox has the
+// message for the agent.
+func (p *pendingCalls) delivered(c *call) {
+	if p.byID[c.agentID] != c { // an agent that guesses ids has answered it
+		return
+	}
+	c.replacement = nil
+	switch c.env.method {
+	case "session/new", "session/fork", "session/load", "session/resume",
+		"session/set_mode", "session/set_model", "session/set_config_option":
+	default:
+		id := bytes.Clone(c.env.bytes(c.env.id))
+		c.env = &envelope{raw: id, object: true, id: span{0, len(id)}, method: cuttext.Cut(c.env.method, maxKind)}
+	}
+	c.kept = len(c.env.raw)
+	p.kept += c.kept
+}
 
 // answeredBy returns the request with the id that a response has, or nil.
 func (p *pendingCalls) answeredBy(id []byte) *call {

@@ -103,9 +103,10 @@ func (p *agentProcess) request(ctx context.Context, method string, params json.R
 
 // sendInTime is like send but returns a [TimeoutError] after the deadline of ctx.
 func (p *agentProcess) sendInTime(ctx context.Context, c *call) ([]byte, error) {
+	method := c.env.method
 	raw, err := p.send(ctx, c)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = &TimeoutError{Agent: p.agent, Method: c.env.method}
+		err = &TimeoutError{Agent: p.agent, Method: method}
 	}
 	return raw, err
 }

@@ -3,6 +3,8 @@ package agents_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,5 +103,23 @@ func TestSubmitTooMany(t *testing.T) {
 	}
 	if err := h.Submit(within(t), "srv", mute, []byte(`{"method":"x"}`)); err != nil {
 		t.Errorf("a notification: %v", err)
+	}
+}
+
+// An agent that answers nothing gets a limited number of bytes that answers need.
+func TestSubmitTooMuch(t *testing.T) {
+	t.Parallel()
+	h := host(t, agents.Config{Launch: shell("cat >/dev/null; exit 0"), MaxMessageBytes: 1 << 20})
+	mute := agents.PostOptions{Agent: "mute"}
+	text := strings.Repeat("x", 300<<10)
+	var err error
+	for n := 0; err == nil; n++ {
+		if n == 5 {
+			t.Fatal("requests of 1500 KiB wait for answers")
+		}
+		err = h.Submit(within(t), "srv", mute, fmt.Appendf(nil, `{"id":1,"method":"session/set_mode","params":{"modeId":%q}}`, text))
+	}
+	if !errors.Is(err, agents.ErrTooManyRequests) {
+		t.Errorf("one more: %v", err)
 	}
 }

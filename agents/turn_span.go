@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // EndedTurn is a turn of an agent that has ended.
@@ -70,7 +72,7 @@ func (t *turnSpans) begin(ctx context.Context, env *envelope) *turnSpan {
 	if env.method != "session/prompt" || !env.isRequest() {
 		return nil
 	}
-	turn := &turnSpan{of: t, began: time.Now(), session: env.sessionID(), ctx: context.Background()}
+	turn := &turnSpan{of: t, began: time.Now(), session: cuttext.Cut(env.sessionID(), 2*maxSessionID), ctx: context.Background()}
 	if t.tracer != nil {
 		parent := trace.ContextWithSpanContext(turn.ctx, trace.SpanContextFromContext(ctx))
 		parent = propagation.TraceContext{}.Extract(parent, env.traceContext())
