@@ -78,6 +78,7 @@ type client struct {
 type session struct {
 	id     string
 	client *client
+	parent *session // it got the session; nil: the broker did
 	target string
 	page   bool // the client gets the events of domain Page, and answers dialogs
 

@@ -34,17 +34,32 @@ func (b *clients) addSession(id string, s *session) error {
 	return nil
 }
 
-// removeSession forgets a session that has ended. It reports whether the client had it.
-func (b *clients) removeSession(id string, c *client) bool {
+// removeSession forgets a session that has ended, with the sessions that it got: the browser ends
+// them too, and reports that under the id of the ended session, or does not. It returns the ids of
+// all. The result is nil if the client did not have the session.
+func (b *clients) removeSession(id string, c *client) (ended []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.sessions[id]
 	if s == nil || s.client != c {
-		return false
+		return nil
 	}
-	delete(b.sessions, id)
-	c.attached--
-	return true
+	for below, d := range b.sessions {
+		if d.client == c && d.isWithin(s) {
+			delete(b.sessions, below)
+			c.attached--
+			ended = append(ended, below)
+		}
+	}
+	return ended
+}
+
+// isWithin reports whether s is the session top or below it.
+func (s *session) isWithin(top *session) bool {
+	for s != nil && s != top {
+		s = s.parent
+	}
+	return s == top
 }
 
 // runHeld lets a page, frame or worker run that waits for a client without control. The caller has mu.
@@ -147,12 +162,14 @@ func (b *clients) routeToClient(m message, sessionID string) bool {
 	switch plain(m.method) {
 	case "Target.attachedToTarget":
 		if json.Unmarshal(m.params, &a) == nil && len(a.SessionID) <= maxID && len(a.TargetInfo.TargetID) <= maxID {
-			b.own(a.SessionID, &session{client: c, target: a.TargetInfo.TargetID})
+			b.own(a.SessionID, &session{client: c, parent: s, target: a.TargetInfo.TargetID})
 		}
 	case "Target.detachedFromTarget":
 		c.event(m, sessionID) // before the answers to what the session was still asked
-		if json.Unmarshal(m.params, &a) == nil && b.removeSession(a.SessionID, c) {
-			b.conn.sessionEnded(a.SessionID)
+		if json.Unmarshal(m.params, &a) == nil {
+			for _, id := range b.removeSession(a.SessionID, c) {
+				b.conn.sessionEnded(id)
+			}
 		}
 		return true
 	}

@@ -44,6 +44,35 @@ func TestEndOfOtherSessions(t *testing.T) {
 	}
 }
 
+// TestDetachedSessions: a client that detaches sessions has place for others, also if the browser
+// reports the end of the sessions below late or not at all. Commands of these end.
+func TestDetachedSessions(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	written := drain(t, b.conn)
+	c := fakeClient(b, "root")
+	c.socket = reader{c.socket.(*stuck)}
+	for i := range maxSessions {
+		event("root", "Target.attachedToTarget", attached, fmt.Sprint("P", i), "T", "page")
+		event(fmt.Sprint("P", i), "Target.attachedToTarget", attached, fmt.Sprint("F", i), "F", "iframe")
+		event(fmt.Sprint("F", i), "Target.attachedToTarget", attached, fmt.Sprint("W", i), "W", "worker")
+		if i == 0 {
+			if err := c.handle([]byte(`{"id":1,"method":"Runtime.evaluate","sessionId":"W0"}`)); err != nil {
+				t.Fatal(err)
+			}
+			<-written
+		}
+		event("root", "Target.detachedFromTarget", `{"sessionId":"P%d"}`, i)
+		event(fmt.Sprint("P", i), "Target.detachedFromTarget", `{"sessionId":"F%d"}`, i)
+		c.mu.Lock()
+		c.queue, c.queued = nil, 0
+		c.mu.Unlock()
+	}
+	if err := c.reason(); err != nil || c.attached != 1 || len(b.sessions) != 1 || len(b.conn.pending) > 0 {
+		t.Errorf("the client has %d sessions of %d, and %d commands: %v", c.attached, len(b.sessions), len(b.conn.pending), err)
+	}
+}
+
 // drain reads what is written to a browser of fakeBrowser, which answers nothing, and tells of each message.
 func drain(t *testing.T, c *conn) (written chan []byte) {
 	t.Helper()
