@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deskhand/deskhand/internal/cuttext"
 	"github.com/deskhand/deskhand/internal/removetree"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
@@ -115,7 +116,10 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	return tail, errors.Join(err, child.Stop(context.WithoutCancel(ctx)))
 }
 
-const maxAnswer = 4 << 20
+const (
+	maxAnswer    = 4 << 20
+	maxErrorText = 4 << 10
+)
 
 // answers reads an agent's output and keeps the first answer to the newest request.
 type answers struct {
@@ -179,7 +183,7 @@ func (a *answers) call(ctx context.Context, child *supervise.Child, send io.Writ
 		return nil, context.Cause(ctx)
 	}
 	if answer.Error != nil {
-		return nil, errors.New(answer.Error.Message)
+		return nil, errors.New(cuttext.Cut(answer.Error.Message, maxErrorText))
 	}
 	return answer.Result, nil
 }

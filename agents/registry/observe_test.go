@@ -78,6 +78,7 @@ func TestAsk(t *testing.T) {
 		agent("good", agentScript(one(initializeAnswer), one(optionsAnswer))),
 		agent("dies", "read -r line; echo no key found >&2; exit 7"),
 		agent("refuses", `read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"log in first"}}'; read -r line`),
+		agent("wordy", `read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"message":"`+strings.Repeat("x", 1<<20)+`"}}'; read -r line`),
 		{ID: "absent", Command: []string{"no-such-program"}},
 	}})
 	if err := r.Ask(t.Context(), "good"); err != nil {
@@ -90,10 +91,11 @@ func TestAsk(t *testing.T) {
 	for id, want := range map[string]struct{ text, stderr string }{
 		"dies":    {"ask dies: initialize: it ended: exit status 7", "no key found"},
 		"refuses": {"ask refuses: initialize: log in first", ""},
+		"wordy":   {"ask wordy: initialize: " + strings.Repeat("x", 4<<10), ""},
 	} {
 		err := r.Ask(t.Context(), id)
 		if failed, ok := errors.AsType[*AskError](err); !ok || err.Error() != want.text || !strings.Contains(failed.Stderr, want.stderr) {
-			t.Errorf("%s: %#v", id, err)
+			t.Errorf("%s: %.5000v", id, err)
 		}
 	}
 	if err := r.Ask(t.Context(), "absent"); !errors.Is(err, ErrNotInstalled) {
