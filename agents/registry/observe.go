@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // observed has the parts of an agent's answers that lists need.
@@ -33,6 +35,8 @@ type agentCapabilities struct {
 const (
 	maxObserved = 1 << 20 // bytes; an answer with more is ignored
 	maxOptions  = 64
+	maxChoices  = 1000 // of an option
+	maxText     = 1 << 10
 )
 
 // Observe records an agent's answer to a request. It does not block. It ignores unknown agents,
@@ -53,7 +57,9 @@ func (r *Registry) Observe(id, method string, result json.RawMessage) {
 		if json.Unmarshal(result, &answer) != nil || answer.Capabilities == nil {
 			return
 		}
-		r.record(id, func(o *observed) { o.version, o.initialized = answer.Info.Version, answer.Capabilities })
+		r.record(id, func(o *observed) {
+			o.version, o.initialized = cuttext.Cut(answer.Info.Version, maxText), answer.Capabilities
+		})
 	case "session/new", "session/load", "session/resume":
 		if options := sessionOptions(result); options != nil {
 			r.record(id, func(o *observed) { o.options = options })
@@ -134,18 +140,24 @@ func sessionOptions(result json.RawMessage) []Option {
 		return nil
 	}
 	var options []Option
-	for _, w := range answer.Options {
-		if o, ok := w.option(); ok && len(options) < maxOptions {
+	keep := func(o Option) {
+		if len(o.Choices) > 0 && len(options) < maxOptions && max(len(o.ID), len(o.Category), len(o.Current)) <= maxText {
+			o.Name = cuttext.Cut(o.Name, maxText)
 			options = append(options, o)
+		}
+	}
+	for _, w := range answer.Options {
+		if o, ok := w.option(); ok {
+			keep(o)
 		}
 	}
 	add := func(category, name, current string, choices []wireChoice) {
 		o := Option{ID: category, Name: name, Category: category, Type: "select", Current: current}
 		for _, c := range choices {
-			o.Choices = append(o.Choices, Choice{cmp.Or(c.Model, c.Mode), c.Name, c.Description})
+			o.add(Choice{cmp.Or(c.Model, c.Mode), c.Name, c.Description})
 		}
-		if len(choices) > 0 && !slices.ContainsFunc(options, func(o Option) bool { return o.Category == category }) {
-			options = append(options, o)
+		if !slices.ContainsFunc(options, func(o Option) bool { return o.Category == category }) {
+			keep(o)
 		}
 	}
 	add(CategoryModel, "Model", answer.Models.Model, answer.Models.Models)
@@ -175,10 +187,19 @@ func (w wireOption) option() (Option, bool) {
 	}
 	for _, c := range w.Choices {
 		if c.Group != "" {
-			o.Choices = append(o.Choices, c.Grouped...)
+			for _, grouped := range c.Grouped {
+				o.add(grouped)
+			}
 		} else {
-			o.Choices = append(o.Choices, c.Choice)
+			o.add(c.Choice)
 		}
 	}
-	return o, o.ID != "" && len(o.Choices) > 0
+	return o, o.ID != ""
+}
+
+// add adds a choice unless there are too many or its value is too long.
+func (o *Option) add(c Choice) {
+	if len(o.Choices) < maxChoices && len(c.Value) <= maxText {
+		o.Choices = append(o.Choices, Choice{c.Value, cuttext.Cut(c.Name, maxText), cuttext.Cut(c.Description, maxText)})
+	}
 }
