@@ -53,13 +53,11 @@ func (h *Host) Post(ctx context.Context, id string, o PostOptions, body []byte) 
 // agent is started, but not for the agent's answer. The caller takes the answer from the
 // server's events, which also report the end of the agent.
 func (h *Host) Submit(ctx context.Context, id string, o PostOptions, body []byte) error {
-	return h.pass(ctx, id, o, body, false, func(wait context.Context, p *agentProcess, c *call) error {
-		return p.awaitCommit(wait, c)
-	})
+	return h.pass(ctx, id, o, body, false, func(context.Context, *agentProcess, *call) error { return nil })
 }
 
-// pass submits a message of a client to its process and calls await, which waits for the
-// answer or for the commit. It starts again if the process ends before it gets the message.
+// pass submits a message of a client to its process, waits for the commit, and calls await,
+// which may wait for the answer. It starts again if the process ends before it gets the message.
 func (h *Host) pass(
 	ctx context.Context, id string, o PostOptions, body []byte, answer bool, await func(context.Context, *agentProcess, *call) error,
 ) error {
@@ -70,6 +68,7 @@ func (h *Host) pass(
 	case id == "" || len(id) > maxServerID || sanitized(id) != id:
 		return &InvalidError{"serverId", fmt.Sprintf("must be text of 1 to %d bytes", maxServerID)}
 	}
+	method := env.method
 	return retryResting(func() error {
 		c := newCall(env, originACP)
 		p, err := h.process(ctx, id, o, nil, c)
@@ -82,7 +81,7 @@ func (h *Host) pass(
 			return err
 		}
 		wait, cancel := ctx, context.CancelFunc(func() {})
-		if !answer || env.method != "session/prompt" { // a turn takes any time
+		if !answer || method != "session/prompt" { // a turn takes any time
 			wait, cancel = context.WithTimeout(ctx, h.cfg.RequestTimeout)
 		}
 		defer cancel()
@@ -92,10 +91,14 @@ func (h *Host) pass(
 			}
 		}
 		if err == nil {
+			err = p.awaitCommit(wait, c)
+		}
+		if err == nil {
+			env = nil // it is not sent again, and the answer may take any time
 			err = await(wait, p, c)
 		}
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && wait.Err() != nil {
-			err = &TimeoutError{p.agent, env.method, h.cfg.RequestTimeout}
+			err = &TimeoutError{p.agent, method, h.cfg.RequestTimeout}
 		}
 		return err
 	})
