@@ -157,6 +157,9 @@ type Group struct {
 // Add registers an operation.
 func Add[I, O any](g Group, r Route, handle func(context.Context, *I) (*O, error)) {
 	huma.Register(g.Huma, g.Operation(r), func(ctx context.Context, in *I) (*O, error) {
+		if GrantOf(ctx).Over() { // since authenticate, while the body was read
+			return nil, g.Fail(ctx, r, TokenOver())
+		}
 		if r.UntilGone {
 			var stop func()
 			ctx, stop = UntilGone(ctx, RequestIn(ctx).Fiber)
@@ -271,6 +274,8 @@ func (r *Request) ReadJSON(v any) error {
 	most := r.op.MaxBodyBytes - 1
 	data, err := io.ReadAll(io.LimitReader(r.BodyReader(), most+1))
 	switch {
+	case r.Grant.Over():
+		return TokenOver()
 	case r.buffered != nil && r.buffered.full:
 		return Unavailable.Problem("too many request bodies are in memory; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
 	case err != nil:

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/httpapi/internal/grants"
 )
 
 // upload is a request's body on its way to the disk. It may be of any size and
@@ -18,6 +20,7 @@ import (
 type upload struct {
 	*body
 
+	grant    *grants.Grant // of the request; its end is an error of Read
 	conn     net.Conn
 	most     int64 // bytes; zero: no bound
 	patience time.Duration
@@ -30,7 +33,7 @@ type upload struct {
 // Upload is the body of a request, which huma does not read.
 func (a *API) Upload(r *Request) (*upload, error) {
 	u := &upload{
-		body: bodyOf(r.Fiber), conn: r.Fiber.Context().Conn(), most: a.cfg.MaxUploadBytes,
+		body: bodyOf(r.Fiber), grant: r.Grant, conn: r.Fiber.Context().Conn(), most: a.cfg.MaxUploadBytes,
 		patience: a.Patience, closing: a.closing, done: make(chan struct{}),
 	}
 	if u.most > 0 && int64(u.size) > u.most {
@@ -70,6 +73,10 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	_ = u.conn.SetReadDeadline(time.Now().Add(u.patience))
 	n, err := u.body.Read(p)
+	if u.grant.Over() {
+		u.ended, u.err = false, TokenOver()
+		return n, u.err
+	}
 	if u.most > 0 && int64(u.read) > u.most {
 		u.err = TooLarge(u.most)
 		return n, u.err
