@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testpostgres"
 )
 
@@ -91,11 +93,16 @@ func TestServersWhoseAddressIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := serve(t, Config{Token: "the-token-of-all", EventLog: eventlog.Config{DSN: dsn}, AgentHost: agents.Config{Address: nowhere}})
-	proxy := serveShared(t, dsn, Config{ProxySessions: true})
+	log := new(testlog.Buffer)
+	proxy := serveShared(t, dsn, Config{ProxySessions: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	here.send(t, "/v1/acp/one?agent=mock", acpEcho).want(t, 200)
 	a := proxy.send(t, "/v1/acp/one", acpEcho)
 	if p := a.problem(t, 503, "stream_error"); p["server"] != nowhere || a.Header.Get("Retry-After") != "1" {
 		t.Errorf("problem = %v, %v", p, a.Header)
+	}
+	proxy.do(t, call{path: "/v1/acp/one?access_token=" + proxy.Token(), anon: true}).problem(t, 503, "stream_error")
+	if text := log.String(); !strings.Contains(text, "connection refused") || strings.Contains(text, proxy.Token()) {
+		t.Errorf("the log:\n%s", text)
 	}
 	if _, err := New(Config{AgentHost: agents.Config{Address: "deskhand:2468/path"}}); err == nil || !strings.Contains(err.Error(), "Address") {
 		t.Errorf("New with a wrong address: %v", err)

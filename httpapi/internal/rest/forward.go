@@ -81,6 +81,9 @@ func (a forwarder) forward(r *Request) error {
 	stop()
 	if err != nil {
 		cancel()
+		if failed := (*url.Error)(nil); errors.As(err, &failed) {
+			err = failed.Err // the text of failed has the URL, which may have a token
+		}
 		a.log.Warn("a request could not be passed on", "server", r.elsewhere, "error", err)
 		return Unavailable.Problem("the server that runs the agent cannot be reached; try again").
 			With("server", r.elsewhere).WithHeader(fiber.HeaderRetryAfter, "1")
