@@ -47,6 +47,15 @@ type archiveOutput struct {
 	Disposition string `header:"Content-Disposition"`
 	Cache       string `header:"Cache-Control"`
 	Body        func(huma.Context)
+
+	discard func() // ends the archive; nil: there is none
+}
+
+// Discard ends the archive if the answer is not sent.
+func (out *archiveOutput) Discard() {
+	if out.discard != nil {
+		out.discard()
+	}
 }
 
 // archiveFormats are the formats of downloads.
@@ -136,7 +145,7 @@ func (a *area) downloadArchive(ctx context.Context, in *archiveInput) (*archiveO
 	}
 	// What goes wrong before there is anything to send is answered as always.
 	ctx = context.WithoutCancel(ctx)
-	out.Body, err = a.Pack(request, func(w io.Writer) error {
+	out.Body, out.discard, err = a.Pack(request, func(w io.Writer) error {
 		_, err := files.Archive(ctx, top, w, filesystem.ArchiveOptions{Compression: format.compression})
 		return err
 	})

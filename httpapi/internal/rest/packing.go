@@ -31,13 +31,13 @@ func EnterArchive(a *API, r *Request) (leave func(), err error) {
 	return enter(a.packs.of(r), "too many archives are being sent or unpacked")
 }
 
-// Pack begins to make such a thing, and returns the body of the answer. What goes
-// wrong before there is anything to send is an error; the context of the request
-// must not end it later.
-func (a *API) Pack(request *Request, write func(io.Writer) error) (func(huma.Context), error) {
+// Pack begins to make such a thing, and returns the body of the answer. discard is to be called
+// instead of body if the answer is not sent. What goes wrong before there is anything to send is an
+// error; the context of the request must not end it later.
+func (a *API) Pack(request *Request, write func(io.Writer) error) (body func(huma.Context), discard func(), err error) {
 	leave, err := EnterArchive(a, request)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r, w := io.Pipe()
 	p := &packing{Reader: bufio.NewReaderSize(r, ChunkSize), patience: a.Patience, pipe: r, leave: leave}
@@ -48,15 +48,16 @@ func (a *API) Pack(request *Request, write func(io.Writer) error) (func(huma.Con
 	})
 	p.wait.Go(func() { endLate(a.closing, packed, func() { _ = r.CloseWithError(ErrClosed) }) })
 	if _, err := p.Peek(1); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(err, p.Close())
+		return nil, nil, errors.Join(err, p.Close())
 	}
+	discard = func() { _ = p.Close() } // the error is always nil
 	return func(ctx huma.Context) {
 		ctx.SetStatus(http.StatusOK)
 		rc := RequestOf(ctx).Fiber.Context()
 		p.conn = rc.Conn()
 		p.release = RequestOf(ctx).Grant.Hold(p.conn)
 		rc.SetBodyStream(p, -1)
-	}, nil
+	}, discard, nil
 }
 
 // Read gives the client time to accept what it returns. An error that it returns
