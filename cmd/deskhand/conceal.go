@@ -82,6 +82,6 @@ func confidential(name, value string) bool {
 	}
 	_, rest, isURL := strings.Cut(value, "://")
 	return isURL && strings.Contains(rest, "@") || slices.ContainsFunc(
-		[]string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "KEY", "AUTH", "DATABASE", "DSN"},
+		[]string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "KEY", "AUTH", "HEADERS", "DATABASE", "DSN"},
 		func(word string) bool { return strings.Contains(name, word) })
 }

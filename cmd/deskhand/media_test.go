@@ -109,10 +109,13 @@ func TestTakenMediaPort(t *testing.T) {
 // the command line, and in no environment of a program of a desktop.
 func TestHiddenCredential(t *testing.T) {
 	t.Parallel()
-	env := append(environ(t), "TURN_SECRET="+secret)
-	s := serve(t, env, "--ice-server", "turn:192.0.2.1,ann,"+secret+"-two", "--ice-server=turn:192.0.2.1,ann,env:TURN_SECRET", "--log-level", "debug")
+	env := append(environ(t), "TURN_PASS="+secret, "OTEL_EXPORTER_OTLP_TRACES_HEADERS=authorization=of-no-trace")
+	s := serve(t, env, "--ice-server", "turn:192.0.2.1,ann,"+secret+"-two", "--ice-server=turn:192.0.2.1,ann,env:TURN_PASS", "--log-level", "debug")
 	if line := procFile(s.pid, "cmdline"); strings.Contains(line, secret) || !strings.Contains(line, "turn:192.0.2.1,ann,***") {
 		t.Errorf("command line: %q", line)
+	}
+	if shown := procFile(s.pid, "environ"); strings.Contains(shown, secret) || strings.Contains(shown, "of-no-trace") || !strings.Contains(shown, "TURN_PASS=*") {
+		t.Errorf("environment: %q", shown)
 	}
 	var ran struct{ Stdout string }
 	s.ask(t, "/v1/processes/run", `{"command":"env"}`, &ran)

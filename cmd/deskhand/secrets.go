@@ -35,10 +35,11 @@ func loadSecrets(given []string, cfg *httpapi.Config) error {
 	return nil
 }
 
-// isSecretSource reports whether --secret names a variable in the arguments of a program.
+// isSecretSource reports whether --secret or --ice-server names a variable in the arguments of a
+// program.
 func isSecretSource(args []string, variable string) bool {
 	for _, arg := range args {
-		if strings.HasSuffix(arg, "=env:"+variable) {
+		if strings.HasSuffix(arg, "=env:"+variable) || strings.HasSuffix(arg, ",env:"+variable) {
 			return true
 		}
 	}
