@@ -104,7 +104,7 @@ func (p *programs) sandboxWorks(ctx context.Context) bool {
 	if p.user.Root() {
 		return false
 	}
-	child, err := p.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}, Credential: p.user.Credential})
+	child, err := p.group.Start(supervise.Spec{Name: "sandbox-check", Path: "unshare", Args: []string{"-U", "-p", "-n", "-f", "true"}, Env: supervise.Inherit(true), Credential: p.user.Credential})
 	if err != nil {
 		return true // it is unknown, so the browser stays unchanged
 	}

@@ -57,6 +57,7 @@ func (m *mediaFlags) config(cfg *httpapi.Config) error {
 		}
 	}
 	cfg.Media.Announce = m.announce
+	var variables []string
 	for _, text := range m.servers {
 		server, variable, err := iceServer(text)
 		if err != nil {
@@ -64,10 +65,10 @@ func (m *mediaFlags) config(cfg *httpapi.Config) error {
 		}
 		cfg.Media.ICEServers = append(cfg.Media.ICEServers, server)
 		if variable != "" {
-			cfg.Secrets = append(cfg.Secrets, variable)
+			variables = append(variables, variable)
 		}
 	}
-	return nil
+	return withhold(cfg, variables)
 }
 
 // udpPort returns the webrtc.NetworkConfig.UDPPort for --media-udp-port.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,29 +17,37 @@ const secret = "secret-of-the-test"
 // desktops' programs are given, nor in logs and other files.
 func TestHiddenToken(t *testing.T) {
 	t.Parallel()
-	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm")
+	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon", "xterm", "ffmpeg")
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := append(environ(t), "DESKHAND_TOKEN="+secret, "SANDBOX_AGENT_TOKEN="+secret, "DESKHAND_TOKEN_FILE="+file)
-	s := serve(t, env, "--desktop", "--access-log", "--log-level", "debug")
+	env := append(environ(t), "DESKHAND_TOKEN="+secret, "SANDBOX_AGENT_TOKEN="+secret, "DESKHAND_TOKEN_FILE="+file,
+		"TURN_PASSWORD="+secret, "OTEL_EXPORTER_OTLP_HEADERS=key="+secret)
+	s := serve(t, env, "--desktop", "--access-log", "--log-level", "debug",
+		"--ice-server", "turn:127.0.0.1:9,user,env:TURN_PASSWORD", "--otlp-endpoint", "http://127.0.0.1:9")
 	s.token = secret
+	if status, answer := s.call(t, "/v1/desktop/recordings", "{}"); status != http.StatusCreated {
+		t.Fatalf("recording: %d: %s", status, answer)
+	}
 	s.ask(t, "/v1/desktop/launch", launchTerminal, nil)
 	s.call(t, "/v1/desktop/events/nowhere?access_token="+secret+"&token="+secret, "")
 	s.call(t, "/?token="+secret, "")
-	seen := 0
+	seen, encoders := 0, 0
 	for _, p := range descendants(t, s.pid) {
 		environment := procFile(p.pid, "environ")
 		if strings.Contains(environment, "DISPLAY=") {
 			seen++
 		}
+		if p.name == "ffmpeg" {
+			encoders++
+		}
 		if strings.Contains(environment+procFile(p.pid, "cmdline"), secret) {
 			t.Errorf("%s has the token", p.name)
 		}
 	}
-	if seen < 2 {
-		t.Errorf("only %d programs with an environment found", seen)
+	if seen < 2 || encoders == 0 {
+		t.Errorf("only %d programs with an environment found, and %d encoders", seen, encoders)
 	}
 	s.signal(t, 15)
 	if log := s.stderr.String(); strings.Contains(log, secret) || !strings.Contains(log, "REDACTED") {

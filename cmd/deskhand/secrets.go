@@ -26,7 +26,12 @@ func loadSecrets(given []string, cfg *httpapi.Config) error {
 			variables = append(variables, variable)
 		}
 	}
-	for _, name := range variables { // after all are loaded, since two secrets may have one variable
+	return withhold(cfg, variables) // after all are loaded, since two secrets may have one variable
+}
+
+// withhold keeps variables that have been read from the programs that the server starts.
+func withhold(cfg *httpapi.Config, variables []string) error {
+	for _, name := range variables {
 		if err := os.Unsetenv(name); err != nil {
 			return err
 		}

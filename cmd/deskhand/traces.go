@@ -25,7 +25,9 @@ func (f *serverFlags) startTraces(ctx context.Context, cfg *httpapi.Config, log 
 		return func() {}, nil
 	}
 	cfg.TracerProvider = p
-	cfg.Secrets = append(cfg.Secrets, otlp.HeaderVariables...)
+	if err := withhold(cfg, otlp.HeaderVariables); err != nil {
+		return nil, err
+	}
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastSpansTime)
 		defer cancel()

@@ -43,3 +43,14 @@ func TestInheritOmitsSecrets(t *testing.T) {
 		})
 	}
 }
+
+// TestNoEnvironment: a child whose environment nobody chose has no secrets of this program.
+func TestNoEnvironment(t *testing.T) {
+	t.Setenv("DESKHAND_TOKEN", "a")
+	t.Setenv("SANDBOX_AGENT_TOKEN", "a")
+	t.Setenv("OPENAI_API_KEY", "e")
+	got, err := Spec{Path: "true"}.resolve()
+	if err != nil || slices.Contains(got.env, "DESKHAND_TOKEN=a") || slices.Contains(got.env, "SANDBOX_AGENT_TOKEN=a") || !slices.Contains(got.env, "OPENAI_API_KEY=e") {
+		t.Errorf("environment = %q, %v", got.env, err)
+	}
+}

@@ -31,7 +31,7 @@ type Spec struct {
 	// Args are the arguments, without the program's name.
 	Args []string
 
-	// Env is the complete environment. Nil: this program's. GroupVariable is always
+	// Env is the complete environment. Nil: what Inherit(false) returns. GroupVariable is always
 	// added.
 	Env []string
 
@@ -116,7 +116,7 @@ func (s Spec) resolve() (command, error) {
 	}
 	env := s.Env
 	if env == nil {
-		env = os.Environ()
+		env = Inherit(false)
 		if s.Dir != "" {
 			env = Environ(env, "PWD="+s.Dir)
 		}
