@@ -320,3 +320,22 @@ func TestAgentSeesDesktop(t *testing.T) {
 		}
 	}
 }
+
+// TestMCPBatch: a batch is refused, as its answers would be made at the same time, without a bound.
+func TestMCPBatch(t *testing.T) {
+	t.Parallel()
+	s := startReal(t, Config{}, `{"width":64,"height":64}`)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	accept := map[string]string{"Accept": "application/json, text/event-stream"}
+	s.do(t, callTo(call, accept)).want(t, 200)
+	for _, body := range []string{"[" + call + "]", " \t\r\n[" + call + "," + call + "]", "["} {
+		p := s.do(t, callTo(body, accept)).problem(t, 400, "invalid_request")
+		if detail, _ := p["detail"].(string); !strings.Contains(detail, "one by one") {
+			t.Errorf("%.20q: problem = %v", body, p)
+		}
+	}
+}
+
+func callTo(body string, header map[string]string) call {
+	return call{method: http.MethodPost, path: mcpPath, body: body, kind: "application/json", header: header}
+}

@@ -50,6 +50,9 @@ func (s *Server) browse(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	ctx, stop := withRequest(desktop.WithActor(ctx, s.actor(ctx, req)))
 	defer stop()
 	answer, err := s.browserAnswer(ctx, req.Params.Arguments)
+	if err == nil && len(answer) > maxText {
+		err = badf("the action was done, but its answer has %d bytes, and %d are allowed: ask for a part of it", len(answer), maxText)
+	}
 	if err != nil {
 		s.logFailure(ctx, browserTool.name, err)
 		return failed(err), nil

@@ -1,6 +1,7 @@
 package computer
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -214,10 +215,34 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 }
 
 // ServeHTTP serves the streamable HTTP transport without sessions: it answers a POST with
-// one JSON document, and other methods with 405. It accepts requests of up to 8 MiB. It
-// checks neither tokens nor origins. A call ends with the context of its request.
+// one JSON document, and other methods with 405. It accepts requests of up to 8 MiB with one
+// message each, and answers batches with 400: MCP has none since 2025-06-18. It checks neither
+// tokens nor origins. A call ends with the context of its request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.web.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
+	body := bufio.NewReader(r.Body)
+	if isArray(body) {
+		http.Error(w, "the body must be one message, and is a list: send the messages of a batch one by one", http.StatusBadRequest)
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, r.Body}
+	s.web.ServeHTTP(w, r)
+}
+
+// isArray reports whether JSON begins as an array. It skips white space.
+func isArray(r *bufio.Reader) bool {
+	for {
+		switch c, err := r.ReadByte(); {
+		case err != nil:
+			return false
+		case !strings.ContainsRune(" \t\r\n", rune(c)):
+			_ = r.UnreadByte() // the last call was ReadByte
+			return c == '['
+		}
+	}
 }
 
 // requestKey is the key for the context of a call's HTTP request. The SDK forwards the values
