@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,13 +165,17 @@ func Inspect(message []byte) (Message, error) {
 	return Message{Method: e.method, Session: e.sessionID(), Request: e.isRequest()}, nil
 }
 
-// Failure returns the answer to a request for which [Host.Post] has returned an error, for
-// callers that have already sent a status.
-func Failure(request []byte, err error) []byte {
-	id := json.RawMessage("null")
-	if e, bad := parse(request); bad == nil && e.id.exists() {
-		id = e.bytes(e.id)
+// RequestID returns a copy of a request's id, or null if it has none.
+func RequestID(request []byte) json.RawMessage {
+	if e, err := parse(request); err == nil && e.id.exists() {
+		return bytes.Clone(e.bytes(e.id))
 	}
+	return json.RawMessage("null")
+}
+
+// Failure returns the answer to the request with that id for which [Host.Post] has returned an
+// error, for callers that have already sent a status.
+func Failure(id json.RawMessage, err error) []byte {
 	var data any
 	if exited, ok := errors.AsType[*ExitedError](err); ok {
 		data = map[string]any{"agent": exited.Agent, "exitCode": exited.Code, "agentStderr": exited.Stderr}

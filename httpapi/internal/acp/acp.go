@@ -163,7 +163,8 @@ func (a *Area) post(ctx context.Context, in *postInput) (*rest.BodyOutput, error
 func (a *Area) answer(ctx context.Context, host *agents.Host, server string, o agents.PostOptions, body []byte) (*rest.BodyOutput, error) {
 	var late func(error) []byte
 	if m, err := agents.Inspect(body); err == nil && m.Request { // of other messages only the status is an answer
-		late = func(err error) []byte { return agents.Failure(body, err) }
+		id := agents.RequestID(body)
+		late = func(err error) []byte { return agents.Failure(id, err) }
 	}
 	work := rest.Detach(ctx)
 	return a.AnswerLong(ctx, a.Host.Go, func() ([]byte, error) {

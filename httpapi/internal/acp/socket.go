@@ -131,7 +131,7 @@ func (s *socket) begin() bool {
 		case errors.Is(err, agents.ErrClosed):
 			return false
 		case err != nil:
-			_ = s.send(agents.Failure(data, err)) // the close frame reports it, too
+			_ = s.send(agents.Failure(agents.RequestID(data), err)) // the close frame reports it, too
 			s.ws.End(websocket.CloseInternalServerErr)
 			return false
 		}
@@ -155,7 +155,7 @@ func (s *socket) next() bool {
 		err = s.area.submit(context.Background(), s.host, s.connection, data)
 	}
 	if err != nil && m.Request {
-		return s.send(agents.Failure(data, err)) == nil
+		return s.send(agents.Failure(agents.RequestID(data), err)) == nil
 	}
 	return true // a notification has no answer
 }

@@ -191,10 +191,10 @@ func (a *Area) connect(ctx context.Context, in *transportPost) (*transportOutput
 	if err := a.admit(host, c); err != nil {
 		return nil, err
 	}
-	body, work := bytes.Clone(in.RawBody), rest.Detach(ctx)
+	body, id, work := bytes.Clone(in.RawBody), agents.RequestID(in.RawBody), rest.Detach(ctx)
 	out, err := a.AnswerLong(ctx, a.Host.Go, func() ([]byte, error) { // the agent may have to be installed
 		return a.initialize(work, host, c, in.Desktop, body)
-	}, func(err error) []byte { return agents.Failure(body, err) })
+	}, func(err error) []byte { return agents.Failure(id, err) })
 	if err != nil {
 		return nil, err
 	}
