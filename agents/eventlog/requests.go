@@ -66,12 +66,14 @@ func (r *Request) check(now time.Time) error {
 	return checkTexts("request", maxName, "process", r.Process, "rpc", r.RPC, "session", r.Session, "publicId", r.PublicID, "method", r.Method)
 }
 
-// requestColumns are the columns of requestTable. Its verb is for the one with Params.
-const requestColumns = "life, dir, rpc_id, session, public_id, method, %s, state, answer, asked_at, answered_at"
+// requestColumns returns the columns of requestTable. params is the one with Params.
+func requestColumns(params string) string {
+	return "life, dir, rpc_id, session, public_id, method, " + params + ", state, answer, asked_at, answered_at"
+}
 
 var requestTable = table[RequestKey, Request]{
 	noun: "request", name: "request", key: "life, dir, rpc_id",
-	columns: fmt.Sprintf(requestColumns, "params"),
+	columns: requestColumns("params"),
 	keyOf:   func(r *Request) RequestKey { return r.RequestKey },
 	keyArgs: func(k RequestKey) []any { return []any{k.Process, int64(k.Dir), k.RPC} },
 	fields: func(r *Request) []any {
@@ -89,7 +91,7 @@ var requestTable = table[RequestKey, Request]{
 func boundedRequests(most int) *table[RequestKey, Request] {
 	t := requestTable
 	bounded := fmt.Sprintf("case when length(params) <= %d then params end", most)
-	t.columns = fmt.Sprintf(requestColumns+", coalesce(length(params), 0) > %d", bounded, max(most, 0))
+	t.columns = requestColumns(bounded) + fmt.Sprintf(", coalesce(length(params), 0) > %d", max(most, 0))
 	t.fields = func(r *Request) []any { return append(requestTable.fields(r), &r.ParamsLeftOut) }
 	return &t
 }
