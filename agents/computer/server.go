@@ -219,7 +219,7 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 // message each, and answers batches with 400: MCP has none since 2025-06-18. It checks neither
 // tokens nor origins. A call ends with the context of its request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body := bufio.NewReader(r.Body)
+	body := bufio.NewReader(http.MaxBytesReader(w, r.Body, maxRequest))
 	if isArray(body) {
 		http.Error(w, "the body must be one message, and is a list: send the messages of a batch one by one", http.StatusBadRequest)
 		return
