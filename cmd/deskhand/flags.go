@@ -223,6 +223,9 @@ func (f *serverFlags) config() (httpapi.Config, error) {
 	if err := loadSecrets(f.secrets, &cfg); err != nil {
 		return cfg, err
 	}
+	if err := unsetSecrets(&cfg); err != nil {
+		return cfg, err
+	}
 	cfg.Token, err = f.resolve()
 	return cfg, err
 }

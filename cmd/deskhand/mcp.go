@@ -98,6 +98,9 @@ func (p program) ownMCP(ctx context.Context, size desktop.Size, given []string, 
 	if err := loadSecrets(given, &cfg); err != nil {
 		return err
 	}
+	if err := unsetSecrets(&cfg); err != nil {
+		return err
+	}
 	// The size at which models need no scaled pictures.
 	size = desktop.Size{Width: cmp.Or(size.Width, 1280), Height: cmp.Or(size.Height, 800)}
 	unguard, err := guard(nil)

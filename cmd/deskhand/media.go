@@ -57,7 +57,6 @@ func (m *mediaFlags) config(cfg *httpapi.Config) error {
 		}
 	}
 	cfg.Media.Announce = m.announce
-	var variables []string
 	for _, text := range m.servers {
 		server, variable, err := iceServer(text)
 		if err != nil {
@@ -65,10 +64,10 @@ func (m *mediaFlags) config(cfg *httpapi.Config) error {
 		}
 		cfg.Media.ICEServers = append(cfg.Media.ICEServers, server)
 		if variable != "" {
-			variables = append(variables, variable)
+			cfg.Secrets = append(cfg.Secrets, variable)
 		}
 	}
-	return withhold(cfg, variables)
+	return nil
 }
 
 // udpPort returns the webrtc.NetworkConfig.UDPPort for --media-udp-port.

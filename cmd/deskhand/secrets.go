@@ -8,11 +8,10 @@ import (
 	"github.com/deskhand/deskhand/httpapi"
 )
 
-// loadSecrets loads the secrets of --secret, each NAME=SOURCE, into cfg. It removes their
-// variables from the environment, and keeps them from the programs that the server starts.
+// loadSecrets loads the secrets of --secret, each NAME=SOURCE, into cfg, and their variables into
+// cfg.Secrets.
 func loadSecrets(given []string, cfg *httpapi.Config) error {
 	cfg.NamedSecrets = secrets.New()
-	var variables []string
 	for _, text := range given {
 		name, source, _ := strings.Cut(text, "=")
 		if _, twice := cfg.NamedSecrets.Value(name); twice {
@@ -23,20 +22,20 @@ func loadSecrets(given []string, cfg *httpapi.Config) error {
 			return usagef("--secret: %s", err)
 		}
 		if variable != "" {
-			variables = append(variables, variable)
+			cfg.Secrets = append(cfg.Secrets, variable)
 		}
 	}
-	return withhold(cfg, variables) // after all are loaded, since two secrets may have one variable
+	return nil
 }
 
-// withhold keeps variables that have been read from the programs that the server starts.
-func withhold(cfg *httpapi.Config, variables []string) error {
-	for _, name := range variables {
+// unsetSecrets removes cfg.Secrets, the variables that programs do not get, from the environment.
+// All of them must have been read, since two secrets may have one variable.
+func unsetSecrets(cfg *httpapi.Config) error {
+	for _, name := range cfg.Secrets {
 		if err := os.Unsetenv(name); err != nil {
 			return err
 		}
 	}
-	cfg.Secrets = append(cfg.Secrets, variables...)
 	return nil
 }
 

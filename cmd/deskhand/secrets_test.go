@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/deskhand/deskhand/httpapi"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -26,9 +28,6 @@ func TestLoadSecrets(t *testing.T) {
 			t.Errorf("%s = %q", name, got)
 		}
 	}
-	if v, set := os.LookupEnv("DESKHAND_TEST_A"); set {
-		t.Errorf("the variable is still set to %q", v)
-	}
 	if got := strings.Join(cfg.Secrets, " "); !strings.HasPrefix(got, "OTHER DESKHAND_TEST_A") {
 		t.Errorf("variables that programs do not get: %s", got)
 	}
@@ -37,6 +36,28 @@ func TestLoadSecrets(t *testing.T) {
 		if err := loadSecrets(given, &cfg); err == nil || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%q: %v", given, err)
 		}
+	}
+}
+
+// TestSecretsOfOneVariable wants a variable given to a secret and to a TURN server read by both, and
+// then removed from the environment.
+func TestSecretsOfOneVariable(t *testing.T) {
+	t.Setenv("DESKHAND_TEST_A", "hunter2")
+	var f serverFlags
+	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	f.register(flags)
+	if err := flags.Parse([]string{"--ice-server", "turn:a,ann,env:DESKHAND_TEST_A", "--secret", "A=env:DESKHAND_TEST_A"}); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := f.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := cfg.NamedSecrets.Value("A"); got != "hunter2" || cfg.Media.ICEServers[0].Credential != "hunter2" {
+		t.Errorf("secret %q, credential %q", got, cfg.Media.ICEServers[0].Credential)
+	}
+	if v, set := os.LookupEnv("DESKHAND_TEST_A"); set {
+		t.Errorf("the variable is still set to %q", v)
 	}
 }
 

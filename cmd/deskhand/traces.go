@@ -25,7 +25,8 @@ func (f *serverFlags) startTraces(ctx context.Context, cfg *httpapi.Config, log 
 		return func() {}, nil
 	}
 	cfg.TracerProvider = p
-	if err := withhold(cfg, otlp.HeaderVariables); err != nil {
+	cfg.Secrets = append(cfg.Secrets, otlp.HeaderVariables...)
+	if err := unsetSecrets(cfg); err != nil {
 		return nil, err
 	}
 	return func() {
