@@ -48,6 +48,16 @@ func Add[I, O any](g rest.Group, r rest.Route, handle func(context.Context, *I) 
 	})
 }
 
+// QuestionTooLarge returns the problem for an answer to a question whose params the log left out.
+func QuestionTooLarge(id string) *rest.Problem {
+	return rest.ConflictOf("question " + id + " is too large to be answered here; reject it, or answer it in an ACP response")
+}
+
+// QuestionUnreadable returns the problem for an answer to a question whose params cannot be read.
+func QuestionUnreadable(id string, err error) *rest.Problem {
+	return rest.ConflictOf("question " + id + " cannot be answered here: " + err.Error() + "; reject it, or answer it in an ACP response")
+}
+
 // Explain returns the problem for an error, or err if it has none.
 func (n Names) Explain(err error) error {
 	if p := n.Problem(err); p != nil {

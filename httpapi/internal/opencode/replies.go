@@ -148,12 +148,12 @@ func (a replies) replyQuestion(c *call) (any, error) {
 		return nil, err
 	}
 	if q.ParamsLeftOut {
-		return nil, rest.ConflictOf(fmt.Sprintf("question %s is too large to be answered here; reject it, or answer it in an ACP response", q.PublicID))
+		return nil, agenthost.QuestionTooLarge(q.PublicID)
 	}
 	if q.Method == agents.MethodForm {
 		form, err := agents.ParseForm(q.Params)
 		if err != nil {
-			return nil, rest.ConflictOf(fmt.Sprintf("question %s cannot be answered here: %v; reject it, or answer it in an ACP response", q.PublicID, err))
+			return nil, agenthost.QuestionUnreadable(q.PublicID, err)
 		}
 		result, err := form.AnswerLabels(body.Answers)
 		if err != nil {
@@ -163,7 +163,7 @@ func (a replies) replyQuestion(c *call) (any, error) {
 	}
 	var p struct{ Options []agents.Option }
 	if err := json.Unmarshal(q.Params, &p); err != nil {
-		return nil, rest.ConflictOf(fmt.Sprintf("question %s cannot be answered here: %v; reject it, or answer it in an ACP response", q.PublicID, err))
+		return nil, agenthost.QuestionUnreadable(q.PublicID, err)
 	}
 	if len(body.Answers) != 1 || len(body.Answers[0]) != 1 {
 		return nil, rest.InvalidField("answers", "answers must hold one list with one option, since the agent asks one question")

@@ -102,11 +102,11 @@ func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{},
 		return nil, err
 	}
 	if q.ParamsLeftOut {
-		return nil, rest.ConflictOf(fmt.Sprintf("question %s is too large to be answered here; reject it, or answer it in an ACP response", in.Question))
+		return nil, agenthost.QuestionTooLarge(in.Question)
 	}
 	if form, err := agents.ParseForm(q.Params); q.Method == agents.MethodForm {
 		if err != nil {
-			return nil, rest.ConflictOf(fmt.Sprintf("question %s cannot be answered here: %v; reject it, or answer it in an ACP response", in.Question, err))
+			return nil, agenthost.QuestionUnreadable(in.Question, err)
 		}
 		result, err := form.Answer(in.Body.Answers)
 		if bad, ok := errors.AsType[*agents.InvalidError](err); ok {
@@ -118,7 +118,7 @@ func (a *area) replyQuestion(ctx context.Context, in *questionReply) (*struct{},
 	}
 	var p struct{ Options []agents.Option }
 	if err := json.Unmarshal(q.Params, &p); err != nil {
-		return nil, rest.ConflictOf(fmt.Sprintf("question %s cannot be answered here: %v; reject it, or answer it in an ACP response", in.Question, err))
+		return nil, agenthost.QuestionUnreadable(in.Question, err)
 	}
 	if len(in.Body.Answers) != 1 || len(in.Body.Answers[0]) != 1 {
 		return nil, rest.InvalidField("answers", "answers must hold one list with one option, since the agent asks one question")
