@@ -179,13 +179,10 @@ func selectedOutcome(option string) []byte {
 	return append(append([]byte(`{"outcome":{"outcome":"selected","optionId":`), jsonString(option)...), "}}"...)
 }
 
-// maxAnswer bounds the answer in the record of a question. The log drops a longer one.
-const maxAnswer = 64 << 10
-
-// recordedAnswer returns an answer for the record of its question. Of a long answer it is what was
-// decided.
+// recordedAnswer returns an answer for the record of its question. Of one that the log would drop
+// it is what was decided.
 func recordedAnswer(line []byte) []byte {
-	if len(line) <= maxAnswer {
+	if len(line) <= eventlog.MaxAnswer {
 		return line
 	}
 	var a struct {

@@ -33,7 +33,7 @@ type Request struct {
 	Method     string
 	Params     []byte // of a pending request; the log drops them with the answer
 	State      RequestState
-	Answer     []byte // the log drops it if it has more than 64 KiB, and keeps the event
+	Answer     []byte // the log drops it if it has more than MaxAnswer bytes, and keeps the event
 	AskedAt    time.Time
 	AnsweredAt time.Time // zero: the request is open
 
@@ -41,8 +41,8 @@ type Request struct {
 	ParamsLeftOut bool
 }
 
-// maxAnswer bounds the answers in records, which retention does not remove while a process runs.
-const maxAnswer = 64 << 10
+// MaxAnswer bounds [Request.Answer] in bytes: retention keeps the records of a process that runs.
+const MaxAnswer = 64 << 10
 
 func (r *Request) check(now time.Time) error {
 	if r.Process == "" {
@@ -59,7 +59,7 @@ func (r *Request) check(now time.Time) error {
 	if r.State != Pending { // retention keeps the requests of a process that runs
 		r.Params = nil
 	}
-	if len(r.Answer) > maxAnswer {
+	if len(r.Answer) > MaxAnswer {
 		r.Answer = nil
 	}
 	r.AskedAt, r.AnsweredAt = asStored(r.AskedAt, now), asStored(r.AnsweredAt, time.Time{})
