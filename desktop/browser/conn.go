@@ -68,9 +68,9 @@ func newConn(in, out *os.File, route func(m message)) *conn {
 	}
 }
 
-// send sends a command of a client, or of this package if from is nil, and returns its id. answered gets the answer, unless the connection or the
-// session ends first; it is nil if the answer does not matter. send blocks while the browser does not
-// read, until ctx ends.
+// send sends a command of a client, or of this package if from is nil, and returns its id. answered
+// gets the answer, unless the connection or the session ends first; it is nil if the answer does not
+// matter. send blocks while the browser does not read, until ctx ends.
 func (c *conn) send(ctx context.Context, from *client, session, method, params []byte, answered func(m message)) (id int64, err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -135,7 +135,8 @@ func (c *conn) forgetCalls(f func(*pendingCall) bool) (forgotten []*pendingCall)
 	return forgotten
 }
 
-// sessionEnded answers the commands of a session that has ended, which the browser does not answer. The caller does not have tabs.mu.
+// sessionEnded answers the commands of a session that has ended, which the browser does not answer.
+// The caller does not have tabs.mu.
 func (c *conn) sessionEnded(session string) {
 	for _, p := range c.forgetCalls(func(p *pendingCall) bool { return p.session == session }) {
 		p.answered(message{fault: encode(errNoSession)})

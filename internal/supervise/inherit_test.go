@@ -44,7 +44,7 @@ func TestInheritOmitsSecrets(t *testing.T) {
 	}
 }
 
-// TestNoEnvironment: a child whose environment nobody chose has no secrets of this program.
+// TestNoEnvironment wants none of this program's tokens in a child without Spec.Env.
 func TestNoEnvironment(t *testing.T) {
 	t.Setenv("DESKHAND_TOKEN", "a")
 	t.Setenv("SANDBOX_AGENT_TOKEN", "a")
