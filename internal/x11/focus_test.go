@@ -9,6 +9,7 @@ import (
 	"github.com/jezek/xgb/xproto"
 
 	"github.com/deskhand/deskhand/internal/x11"
+	"github.com/deskhand/deskhand/internal/x11/request"
 )
 
 // managerPID is the process of the desk's window manager.
@@ -129,6 +130,39 @@ func TestKeysAfterClick(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKeysWhileManagerHasFocus types while the window manager has taken the focus from a window that
+// was destroyed, and has not yet given it to the next one: the keys must wait.
+func TestKeysWhileManagerHasFocus(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.in.Follow(d.windows)
+	_, received := d.twoTerminals(t)
+	d.typeText(t, "before") // after that, no window is new
+	list, err := d.windows.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := d.conn.X()
+	root := xproto.Setup(x).DefaultScreen(x).Root
+	check := xproto.Window(xgb.Get32(d.property(t, root, "_NET_SUPPORTING_WM_CHECK")))
+	goOn := stopped(t, d.managerPID(t))
+	if err := xproto.SetInputFocusChecked(x, xproto.InputFocusPointerRoot, check, xproto.TimeCurrentTime).Check(); err != nil {
+		t.Fatal(err)
+	}
+	active, err := xproto.InternAtom(x, false, 18, "_NET_ACTIVE_WINDOW").Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pager = 2 // EWMH 1.5, _NET_ACTIVE_WINDOW
+	if err := request.SendToManager(x, root, list[0].ID, active.Atom, pager, xproto.TimeCurrentTime); err != nil {
+		t.Fatal(err)
+	}
+	if err := heldUp(t, "text", goOn, func() error { _, err := d.in.Keyboard.Type(t.Context(), textOf("x"), 0); return err }); err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "text", func() bool { return received[0]() == "x" && received[1]() == "before" })
 }
 
 // TestKeysWithoutWindowManager types after a click without a window manager.

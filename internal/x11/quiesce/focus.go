@@ -40,17 +40,24 @@ func (t *Tracker) AwaitManager(ctx context.Context) error {
 	return err
 }
 
-// focusLost reports whether no window has the focus although there is a window manager. It
-// gives the focus to another window when the window with the focus is destroyed.
+// focusLost reports whether no program has the focus although there is a window manager. When
+// the window with the focus is destroyed, the window manager gives the focus to another window,
+// and may take it itself in between: openbox does.
 func (t *Tracker) focusLost() (bool, error) {
 	if t.manager == nil {
 		return false, nil
 	}
-	f, err := xproto.GetInputFocus(t.display.X).Reply()
+	focus := xproto.GetInputFocus(t.display.X)
+	check := t.manager.property(t.display.Root, t.manager.names.check, 1)
+	f, err := focus.Reply()
 	if err != nil {
 		return false, request.Wrap("ask for the focus", err)
 	}
-	if f.Focus > xproto.InputFocusPointerRoot {
+	c, err := check.Reply()
+	if err != nil {
+		return false, request.Wrap("ask for the window manager", err)
+	}
+	if f.Focus > xproto.InputFocusPointerRoot && f.Focus != request.Window(t.display.X, c) {
 		return false, nil
 	}
 	return t.manager.present()
