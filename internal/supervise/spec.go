@@ -31,8 +31,8 @@ type Spec struct {
 	// Args are the arguments, without the program's name.
 	Args []string
 
-	// Env is the complete environment. Nil: what Inherit(false) returns. GroupVariable is always
-	// added.
+	// Env is the complete environment. Nil: what Inherit(true) returns, and LD_LIBRARY_PATH.
+	// GroupVariable is always added.
 	Env []string
 
 	// Dir is the working directory. Empty: this program's.
@@ -116,7 +116,10 @@ func (s Spec) resolve() (command, error) {
 	}
 	env := s.Env
 	if env == nil {
-		env = Inherit(false)
+		env = Inherit(true)
+		if path, set := os.LookupEnv("LD_LIBRARY_PATH"); set {
+			env = append(env, "LD_LIBRARY_PATH="+path)
+		}
 		if s.Dir != "" {
 			env = Environ(env, "PWD="+s.Dir)
 		}
