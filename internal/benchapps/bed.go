@@ -39,6 +39,11 @@ func newBed(ctx context.Context, run *benchkit.Run, pictures string) (*bed, erro
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return nil, err
 	}
+	if pictures != "" {
+		if err := os.MkdirAll(pictures, 0o700); err != nil {
+			return nil, err
+		}
+	}
 	b := &bed{run: run, pictures: pictures}
 	var err error
 	if b.server, err = sdktest.Start(ctx, sdktest.Config{Binary: run.Binary, Home: home}); err != nil {
