@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"github.com/coder/websocket"
+
+	"github.com/deskhand/deskhand/internal/apiclient"
 )
 
 const acpAbout = `Speaks the Agent Client Protocol on standard input and output, for editors and programs
@@ -53,9 +55,8 @@ func (p program) acp(ctx context.Context, access accessFlags, args []string) err
 	if _, err := in.Peek(1); err != nil { // the server ends connections without a first message
 		return nil //nolint:nilerr // the client has nothing to say
 	}
-	// Only that server may get the token.
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	conn, res, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPHeader: header, HTTPClient: client}) //nolint:bodyclose // the library has closed it, and kept how it begins
+	opts := &websocket.DialOptions{HTTPHeader: header, HTTPClient: apiclient.NewHTTPClient()}
+	conn, res, err := websocket.Dial(ctx, at.String(), opts) //nolint:bodyclose // the library has closed it, and kept how it begins
 	if err != nil {
 		return acpRefused(at.Host, res, err)
 	}

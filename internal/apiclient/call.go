@@ -22,9 +22,9 @@ import (
 // run, and callers follow streams.
 const reachTime = 10 * time.Second
 
-// client returns the HTTP client of one run. It follows no redirects, which would
+// NewHTTPClient returns a client for calls of one server. It follows no redirects, which would
 // take a body or the token to another server.
-func client() *http.Client {
+func NewHTTPClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: reachTime}).DialContext
 	transport.DisableCompression = true // lengths and bytes stay as the server sent them
@@ -61,7 +61,7 @@ func (r *run) call(ctx context.Context, t *target) error {
 		defer file.discard()
 		file.continueFrom(req.header)
 	}
-	c := client()
+	c := NewHTTPClient()
 	defer c.CloseIdleConnections()
 	res, err := r.send(ctx, c, server, req)
 	if err != nil {

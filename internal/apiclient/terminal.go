@@ -82,7 +82,7 @@ func (r *run) dial(ctx context.Context, req *request) (*websocket.Conn, error) {
 		return nil, err
 	}
 	server.authorize(req.header)
-	opts := &websocket.DialOptions{HTTPClient: client(), HTTPHeader: req.header}
+	opts := &websocket.DialOptions{HTTPClient: NewHTTPClient(), HTTPHeader: req.header}
 	conn, res, err := websocket.Dial(ctx, server.base()+req.path, opts) //nolint:bodyclose // the library has closed it, and kept how it begins
 	switch {
 	case err == nil:
