@@ -14,10 +14,13 @@ import (
 // Launch describes the start of an agent: a program, or a function of this program.
 type Launch struct {
 	Version string
-	Path    string   // as in supervise.Spec
+	Path    string   // as in supervise.Spec; relative to Dir or, if that is empty, to this program's directory
 	Args    []string // without the program's name
 	Env     []string // added to the host's environment
-	Dir     string   // empty: this program's directory
+
+	// Dir is the working directory, in which the agent may find configuration. Empty: HOME of
+	// the agent's environment, or "/" if the agent's user cannot enter that.
+	Dir string
 
 	// Run, if set, is the agent. It reads messages from in and writes to out, until the
 	// end of in or of ctx.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -62,9 +63,13 @@ func (l *launcher) start(name string, launch Launch, env []string) (*childProces
 	if err := l.user.CanStart(launch.Path, launch.Args); err != nil {
 		return nil, fmt.Errorf("%w; what npm installs is below $XDG_DATA_HOME of this program", err)
 	}
+	path, dir, err := l.locate(launch, env)
+	if err != nil {
+		return nil, err
+	}
 	group := l.groups.Add()
 	c, in, out, err := l.group.StartPiped(supervise.Spec{
-		Name: name, Path: launch.Path, Args: launch.Args, Env: env, Dir: launch.Dir,
+		Name: name, Path: path, Args: launch.Args, Env: supervise.Environ(env, "PWD="+dir), Dir: dir,
 		Credential: l.user.Credential, Grace: termWait, Cgroup: group.File(),
 	})
 	if err = errors.Join(err, group.Started()); err != nil {
@@ -81,6 +86,21 @@ func (l *launcher) start(name string, launch Launch, env []string) (*childProces
 			return exitStatus{code: &e.Code}
 		},
 	}, nil
+}
+
+// locate returns the program and the working directory of an agent. Agents load configuration,
+// with programs, from their working directory and the directories above it. Other users may be
+// able to write to this program's.
+func (l *launcher) locate(launch Launch, env []string) (path, dir string, err error) {
+	path = launch.Path
+	if launch.Dir != "" {
+		dir, err = filepath.Abs(launch.Dir)
+		return path, dir, err
+	}
+	if strings.Contains(path, "/") {
+		path, err = filepath.Abs(path)
+	}
+	return path, l.user.HomeDir(env), err
 }
 
 // stop ends an agent's process and its descendants. While the host closes, all agents end

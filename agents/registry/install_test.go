@@ -58,7 +58,7 @@ func codexPackages(t testing.TB) []fakePackage {
 			more:     map[string]any{"bin": map[string]string{"codex": "bin/codex.js"}},
 		},
 		{name: "@openai/codex", version: "0.99.1", files: map[string]string{"bin/codex.js": "#!/bin/sh\necho 0.99.1\n"}},
-		{name: "@openai/codex", version: "0.99.2", files: map[string]string{"bin/codex.js": "#!/bin/sh\necho segmentation fault >&2\nexit 3\n"}},
+		{name: "@openai/codex", version: "0.99.2", files: map[string]string{"bin/codex.js": "#!/bin/sh\necho segmentation fault in $(pwd -P) >&2\nexit 3\n"}},
 		{name: "codex-here", version: "1.0.0", more: map[string]any{"os": []string{"linux"}, "cpu": []string{h.arch}}},
 		{name: "codex-elsewhere", version: "1.0.0", more: map[string]any{"os": []string{"darwin"}}},
 		{name: "helper", version: "1.2.3"},
@@ -286,7 +286,7 @@ func TestInstallFails(t *testing.T) {
 	}
 	npm.change(func() { npm.tampered = map[string]bool{} })
 	_, err := r.Install(t.Context(), "codex", InstallOptions{AgentVersion: "0.99.2"})
-	checkInstallError(t, "does not run", err, StageCheck, "segmentation fault", "exit status 3", "@openai/codex --version")
+	checkInstallError(t, "does not run", err, StageCheck, "segmentation fault in "+r.variable("HOME"), "exit status 3", "@openai/codex --version")
 
 	if after := slices.DeleteFunc(folders(t, r, "codex"), func(n string) bool { return n == cacheName }); !slices.Equal(before, after) {
 		t.Errorf("folder: %q, was %q", after, before)

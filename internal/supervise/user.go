@@ -75,6 +75,20 @@ func (u User) Environ(base []string, set ...string) []string {
 	return Environ(base, append(theirs, set...)...)
 }
 
+// HomeDir returns the directory that HOME names in an environment, or "/" if HOME is not an
+// absolute path of a directory that the user may enter.
+func (u User) HomeDir(env []string) string {
+	home, _ := lookup(env, "HOME")
+	err := u.Do(func() error {
+		_, err := os.Stat(home + "/.") // fails if the user may not enter it
+		return err
+	})
+	if err != nil || !filepath.IsAbs(home) {
+		return "/"
+	}
+	return home
+}
+
 // Root reports whether the user is root.
 func (u User) Root() bool {
 	if u.Credential != nil {
