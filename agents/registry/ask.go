@@ -7,23 +7,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/deskhand/deskhand/internal/cuttext"
-	"github.com/deskhand/deskhand/internal/removetree"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// removeLimit bounds the removal of an agent's folder, which programs of its user could prolong.
-const removeLimit = 30 * time.Second
-
-// Ask starts an agent, has it begin a session in an empty folder, records its answers like
-// [Registry.Observe], and ends it. It installs nothing. It blocks until the agent has ended.
-// The agent has Config.AskTimeout to answer. Two agents are asked at the same time, because agents
-// take a lot of memory while they start, and further calls wait. The error is [ErrUnknownAgent],
+// Ask starts an agent, has it begin a session in the home of its user, records its answers like
+// [Registry.Observe], and ends it. It installs nothing. It blocks until the agent has ended. The
+// agent has Config.AskTimeout to answer. Two agents are asked at the same time, because agents take
+// a lot of memory while they start, and further calls wait. The error is [ErrUnknownAgent],
 // [ErrClosed], a [NotInstalledError] or an [AskError], which wraps the cause of the end of ctx, if
 // that ends.
 func (r *Registry) Ask(ctx context.Context, id string) error {
@@ -56,20 +50,6 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err := r.user.CanStart(c.Path, c.Args); err != nil {
 		return "", err
 	}
-	above, err := os.MkdirTemp("", "deskhand-ask-")
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if err := removetree.Remove(above, time.Now().Add(removeLimit)); err != nil {
-			r.log.Warn("a temporary directory stays", "error", err)
-		}
-	}()
-	// The agent's user could put another directory in the place of a folder in /tmp.
-	folder := filepath.Join(above, "folder")
-	if err := errors.Join(os.Chmod(above, 0o711), os.Mkdir(folder, 0o700)); err != nil { //nolint:gosec // the user enters it
-		return "", err
-	}
 	stdin, send, err := os.Pipe()
 	if err != nil {
 		return "", err
@@ -80,28 +60,21 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	if err != nil {
 		return "", err
 	}
-	if as := r.user.Credential; as != nil {
-		if err := os.Chown(folder, int(as.Uid), int(as.Gid)); err != nil {
-			return "", err
-		}
-	}
 	env := c.Env
 	if r.user.Root() {
 		// Claude Code refuses to work for root without exactly this.
 		env = append(slices.Clone(env), "IS_SANDBOX=1")
 	}
 	answers := newAnswers()
-	child, err := g.Start(supervise.Spec{
-		Name: c.Agent, Path: c.Path, Args: c.Args, Dir: folder, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers,
-		Credential: r.user.Credential,
-	})
+	spec := r.atHome(supervise.Spec{Name: c.Agent, Path: c.Path, Args: c.Args, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers})
+	child, err := g.Start(spec)
 	if err != nil {
 		return "", err
 	}
 	defer child.Forget()
 	requests := []struct{ method, params string }{
 		{"initialize", `{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},"clientCapabilities":{}}`},
-		{"session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, folder)},
+		{"session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, spec.Dir)},
 	}
 	for i, q := range requests {
 		var result json.RawMessage

@@ -2,11 +2,14 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // TestRunAs: Ask and Install run agents as the user of Config.RunAs, and find that user's
@@ -53,63 +56,41 @@ func TestRunAs(t *testing.T) {
 	}
 }
 
-// askedTemp makes a directory that all users may enter the one for temporary files.
-func askedTemp(t *testing.T) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root may")
-	}
-	dir, err := os.MkdirTemp("", "asked") //nolint:usetesting // other users cannot enter t.TempDir
+// TestAskAtHome asks an agent that writes its working directory, PWD and the folder of its session.
+func TestAskAtHome(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "ask") //nolint:usetesting // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Setenv("TMPDIR", dir)
-	return dir
-}
-
-// askedAsUser returns a registry in which a script is the agent "asked", as another user.
-func askedAsUser(t *testing.T, dir, text string) *Registry {
-	t.Helper()
-	agent := script(t, filepath.Join(dir, "agent"), text)
-	return newRegistry(t, Config{RunAs: "www-data", Env: []string{"PATH=" + os.Getenv("PATH")}, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
-}
-
-// TestAskRemovesNothingOfRoots asks an agent that moves a directory with files of root's into
-// its working directory.
-func TestAskRemovesNothingOfRoots(t *testing.T) { //nolint:paralleltest // it sets a variable
-	dir := askedTemp(t)
-	theirs := filepath.Join(dir, "theirs")
-	write(t, filepath.Join(theirs, "moved", "private", "file"), "of root", 0o600)
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(theirs, "moved", "private"), 0o700), //nolint:gosec // others may enter it
-		os.Chown(theirs, 33, 33), os.Chown(filepath.Join(theirs, "moved"), 33, 33)); err != nil {
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // others may enter it
 		t.Fatal(err)
 	}
-	r := askedAsUser(t, dir, "mv "+filepath.Join(theirs, "moved")+" . && echo moved >&2; exit 7")
-	if err := r.Ask(t.Context(), "asked"); err == nil || err.(*AskError).Stderr != "moved\n" { //nolint:errorlint // it is not wrapped
-		t.Errorf("asked: %#v", err)
+	agent := script(t, filepath.Join(dir, "agent"), `read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; read -r line
+echo "$(pwd -P) $(tr '\0' '\n' </proc/$$/environ | grep '^PWD=') ${line#*'"cwd":'}" >&2; exit 7`)
+	check := func(runAs, home, want string) {
+		t.Helper()
+		env := []string{"PATH=" + os.Getenv("PATH"), "PWD=" + dir, "HOME=" + home}
+		r := newRegistry(t, Config{RunAs: runAs, Env: env, Custom: []Custom{{ID: "asked", Command: []string{agent}}}})
+		err := r.Ask(t.Context(), "asked")
+		failed, ok := errors.AsType[*AskError](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("\n%[1]s PWD=%[1]s %[1]q,", want); !strings.Contains(failed.Stderr, want) {
+			t.Errorf("user %q with home %q: it wrote %q, want %q", runAs, home, failed.Stderr, want)
+		}
 	}
-	if found, err := filepath.Glob(filepath.Join(dir, "deskhand-ask-*", "folder", "moved", "private", "file")); err != nil || len(found) != 1 {
-		t.Errorf("files of root's: %q, %v", found, err)
-	}
-}
-
-// TestAskKeepsItsFolder asks an agent that puts a directory of a third user in the place of its
-// working directory.
-func TestAskKeepsItsFolder(t *testing.T) { //nolint:paralleltest // it sets a variable
-	dir := askedTemp(t)
-	theirs, team := filepath.Join(dir, "theirs"), filepath.Join(dir, "theirs", "team")
-	write(t, filepath.Join(team, "private", "file"), "of another", 0o600)
-	if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chmod(team, 0o777), os.Chmod(filepath.Join(team, "private"), 0o700), //nolint:gosec // as /tmp
-		os.Chown(theirs, 33, 33), os.Chown(team, 65534, 65534), os.Chown(filepath.Join(team, "private"), 65534, 65534)); err != nil {
-		t.Fatal(err)
-	}
-	r := askedAsUser(t, dir, "p=$PWD; cd /; mv $p "+theirs+"/away && mv "+team+" $p; exit 7")
-	if err := r.Ask(t.Context(), "asked"); err == nil {
-		t.Error("no error")
-	}
-	if kept, err := os.ReadFile(filepath.Join(team, "private", "file")); err != nil || string(kept) != "of another" {
-		t.Errorf("the file of another user: %q, %v", kept, err)
+	home := t.TempDir()
+	check("", home, home)
+	check("", filepath.Join(home, "missing"), "/")
+	if os.Geteuid() == 0 {
+		u, err := supervise.LookupUser("www-data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("www-data", home, u.Home)
 	}
 }
 
