@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -154,4 +156,26 @@ func TestOwnToken(t *testing.T) {
 	s := serve(t, Config{})
 	made, admin := s.token(t, `{"scope":"admin"}`)
 	s.do(t, call{method: http.MethodDelete, path: "/v1/tokens/" + made, header: map[string]string{"Authorization": "Bearer " + admin}}).want(t, 204)
+}
+
+// TestAnswerNotSent: a call that was carried out is not answered with an invitation to repeat it if there
+// is no memory for its answer.
+func TestAnswerNotSent(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{})
+	s.rest.Answers.SetBounds(1<<10, 1<<10)
+	file := filepath.Join(t.TempDir(), "runs")
+	got := s.post(t, "/v1/processes/run", shell("echo run >>"+file+"; head -c 100000 /dev/zero | tr '\\\\0' x", ""))
+	p := got.problem(t, 500, "answer_not_sent")
+	if detail, _ := p["detail"].(string); !strings.Contains(detail, "the call was carried out") || got.Header.Get("Retry-After") != "" {
+		t.Errorf("problem = %v, Retry-After = %q", p, got.Header.Get("Retry-After"))
+	}
+	if runs, err := os.ReadFile(file); string(runs) != "run\n" {
+		t.Errorf("runs = %q, %v", runs, err)
+	}
+	long := `{"command":"true","args":[` + strings.Repeat("1,", 2000) + `1]}`
+	p = s.post(t, "/v1/processes/run", long).problem(t, 500, "answer_not_sent")
+	if detail, _ := p["detail"].(string); !strings.Contains(detail, "the call has failed") {
+		t.Errorf("problem of a refused call = %v", p)
+	}
 }

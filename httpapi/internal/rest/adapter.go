@@ -104,7 +104,7 @@ func RequestIn(ctx context.Context) *Request {
 }
 
 // holdAnswer counts a large answer until it is written, because a client can read it as slowly as
-// it likes. It returns a Problem if there is no memory for the answer.
+// it likes. It returns a Problem if there is no memory for the answer. The call has been carried out then.
 func (r *Request) holdAnswer(memory *bodyMemory) error {
 	response := r.Fiber.Response()
 	if response.IsBodyStream() || r.Fiber.Method() == http.MethodHead && r.encode == nil || r.Fiber.Context().Hijacked() || len(response.Body()) <= Prefetch {
@@ -126,11 +126,25 @@ func (r *Request) holdAnswer(memory *bodyMemory) error {
 		for _, name := range []string{fiber.HeaderETag, fiber.HeaderLastModified, fiber.HeaderContentDisposition} {
 			response.Header.Del(name)
 		}
-		return Unavailable.Problem("too many large answers are being sent; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
+		return r.noRoom()
 	}
 	a.end = r.Grant.Hold(r.Fiber.Context().Conn())
 	response.SetBodyStream(a, size)
 	return nil
+}
+
+// noRoom returns the problem of an answer for which there is no memory. Only a call that changes
+// nothing may be repeated.
+func (r *Request) noRoom() *Problem {
+	const why = "too many large answers are being sent"
+	if method := r.Fiber.Method(); method == http.MethodGet || method == http.MethodHead {
+		return Unavailable.Problem(why+"; try again later").WithHeader(fiber.HeaderRetryAfter, "1")
+	}
+	done := "the call was carried out"
+	if r.Fiber.Response().StatusCode() >= http.StatusBadRequest {
+		done = "the call has failed"
+	}
+	return answerNotSent.Problem(done + ", and only its answer could not be sent, because " + why + "; look at what it has changed before another call")
 }
 
 // Limited reports whether the request has a token of a scope other than admin.

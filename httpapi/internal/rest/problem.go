@@ -82,6 +82,7 @@ var (
 	UnsupportedMedia = Kind{"unsupported_media_type", "Unsupported Media Type", http.StatusUnsupportedMediaType}
 	notFound         = Kind{"not_found", "Not Found", http.StatusNotFound}
 	Internal         = Kind{"stream_error", "Internal Server Error", http.StatusInternalServerError}
+	answerNotSent    = Kind{"answer_not_sent", "Answer Not Sent", http.StatusInternalServerError}
 	Unavailable      = Kind{"stream_error", "Service Unavailable", http.StatusServiceUnavailable}
 	TimedOut         = Kind{"timeout", "Timeout", http.StatusGatewayTimeout}
 )
