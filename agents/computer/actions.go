@@ -87,7 +87,7 @@ func (in *input) function() (action, error) {
 	case name == "":
 		return nil, badf("action: is missing; name one of %s", actionNames())
 	case !ok:
-		return nil, badf("action: there is no %q; there are %s", name, actionNames())
+		return nil, badf("action: there is no %.80q; there are %s", name, actionNames())
 	}
 	return do, nil
 }
@@ -236,7 +236,7 @@ func (s *seat) scroll(ctx context.Context, in *input) (outcome, error) {
 		}
 		to, ok := map[string]desktop.Point{"up": {Y: -n}, "down": {Y: n}, "left": {X: -n}, "right": {X: n}}[in.Direction]
 		if !ok {
-			return outcome{}, badf("scroll_direction: must be up, down, left or right, and is %q", in.Direction)
+			return outcome{}, badf("scroll_direction: must be up, down, left or right, and is %.80q", in.Direction)
 		}
 		w.DX, w.DY = to.X, to.Y
 	case in.ScrollX != nil || in.ScrollY != nil:

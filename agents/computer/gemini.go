@@ -207,7 +207,7 @@ func (c *geminiCall) edge() float64 {
 func (c *geminiCall) scrollBy(at [2]int, distance float64) ([]object, error) {
 	by, ok := map[string][2]float64{"up": {0, -1}, "down": {0, 1}, "left": {-1, 0}, "right": {1, 0}}[c.Direction]
 	if !ok {
-		return nil, badf("direction: must be up, down, left or right, and is %q", c.Direction)
+		return nil, badf("direction: must be up, down, left or right, and is %.80q", c.Direction)
 	}
 	distance = math.Round(distance)
 	return []object{{"action": "scroll", "coordinate": at, "scroll_x": by[0] * distance, "scroll_y": by[1] * distance}}, nil
@@ -311,7 +311,7 @@ func (s *Server) browsePage(ctx context.Context, command, url string) (string, e
 // geminiCall checks a call.
 func (s *Server) geminiCall(ctx context.Context, name string, arguments json.RawMessage, acknowledged bool) (*geminiCall, error) {
 	if _, ok := geminiFunctions[name]; !ok {
-		return nil, badf("there is no function %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(geminiFunctions)), ", "))
+		return nil, badf("there is no function %.80q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(geminiFunctions)), ", "))
 	}
 	call := &geminiCall{}
 	if len(arguments) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/batch"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // Provider is a provider of models. Each has its own form of a computer tool's calls and
@@ -45,7 +46,7 @@ func (e *InvalidError) Error() string { return "computer: " + e.Field + " " + e.
 func (p Provider) adapter() (adapter, error) {
 	a, ok := adapters[p]
 	if !ok {
-		return a, &InvalidError{"provider", fmt.Sprintf("%q is unknown; it must be anthropic, openai or gemini", string(p))}
+		return a, &InvalidError{"provider", fmt.Sprintf("%.80q is unknown; it must be anthropic, openai or gemini", string(p))}
 	}
 	return a, nil
 }
@@ -68,7 +69,7 @@ func (s *Server) Tool(p Provider, version string) (map[string]any, error) {
 	define, ok := a.tools[version]
 	if !ok {
 		known := slices.Sorted(maps.Keys(a.tools))[1:] // without the empty one
-		return nil, &InvalidError{"version", fmt.Sprintf("%q is unknown; it must be one of %s", version, strings.Join(known, ", "))}
+		return nil, &InvalidError{"version", fmt.Sprintf("%.80q is unknown; it must be one of %s", version, strings.Join(known, ", "))}
 	}
 	return define(s.pictureSize()), nil
 }
@@ -112,7 +113,7 @@ func (s *Server) Call(ctx context.Context, p Provider, call json.RawMessage) (an
 // decodeCall decodes a provider's call.
 func decodeCall(call json.RawMessage, into any) error {
 	if err := json.Unmarshal(call, into); err != nil {
-		return &InvalidError{"call", "must be an object of the provider's form: " + err.Error()}
+		return &InvalidError{"call", "must be an object of the provider's form: " + cuttext.Cut(err.Error(), maxError)}
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package computer
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -24,6 +24,7 @@ import (
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/activity"
 	"github.com/deskhand/deskhand/desktop/batch"
+	"github.com/deskhand/deskhand/internal/cuttext"
 	"github.com/deskhand/deskhand/internal/panics"
 )
 
@@ -167,9 +168,6 @@ type sight struct {
 
 const maxSights = 64
 
-// maxRequest bounds a request. The largest ones have a text for the clipboard.
-const maxRequest = 8 << 20
-
 const instructions = "These tools see and use a graphical desktop. Take a screenshot first. " +
 	"Coordinates are [x, y] in pixels of the latest screenshot, from its top left corner; every picture is given with its size. " +
 	"Tools that act answer with a new screenshot; pass screenshot: false to go on without looking, or give several actions to the tool computer in one call. " +
@@ -215,34 +213,28 @@ func NewServer(d Desktop, cfg Config) (*Server, error) {
 }
 
 // ServeHTTP serves the streamable HTTP transport without sessions: it answers a POST with
-// one JSON document, and other methods with 405. It accepts requests of up to 8 MiB with one
-// message each, and answers batches with 400: MCP has none since 2025-06-18. It checks neither
-// tokens nor origins. A call ends with the context of its request.
+// one JSON document, and other methods with 405. A request has one message, of at most 8 MiB,
+// or 256 KiB without the arguments of a tool. ServeHTTP answers a larger request with 413, and a
+// larger message and a batch with 400: MCP has no batches since 2025-06-18. It checks neither tokens
+// nor origins. A call ends with the context of its request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body := bufio.NewReader(http.MaxBytesReader(w, r.Body, maxRequest))
-	if isArray(body) {
-		http.Error(w, "the body must be one message, and is a list: send the messages of a batch one by one", http.StatusBadRequest)
-		return
-	}
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{body, r.Body}
-	s.web.ServeHTTP(w, r)
-}
-
-// isArray reports whether JSON begins as an array. It skips white space.
-func isArray(r *bufio.Reader) bool {
-	for {
-		switch c, err := r.ReadByte(); {
-		case err != nil:
-			return false
-		case !strings.ContainsRune(" \t\r\n", rune(c)):
-			_ = r.UnreadByte() // the last call was ReadByte
-			return c == '['
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			http.Error(w, fmt.Sprintf("the body must have at most %d bytes", maxRequest), http.StatusRequestEntityTooLarge)
+			return
 		}
+		if err == nil {
+			err = checkMessage(body)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
+		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
+	s.web.ServeHTTP(w, r)
 }
 
 // requestKey is the key for the context of a call's HTTP request. The SDK forwards the values
@@ -369,7 +361,7 @@ func (s *Server) logFailure(ctx context.Context, tool string, err error) {
 		s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", tool)
 		return
 	}
-	s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", tool, "error", err)
+	s.cfg.Logger.DebugContext(ctx, "tool failed", "tool", tool, "error", cuttext.Cut(err.Error(), maxError))
 }
 
 // failed returns the result of a call that failed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deskhand/deskhand/desktop"
 	"github.com/deskhand/deskhand/desktop/batch"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // windows lists windows, or changes one.
@@ -50,7 +51,7 @@ func (s *seat) windows(ctx context.Context, in *input) (outcome, error) {
 	case "resize":
 		w, err = s.resizeWindow(ctx, id, in)
 	default:
-		return outcome{}, badf("action: must be list, focus, close, move, resize, maximise, restore or minimise, and is %q", operation)
+		return outcome{}, badf("action: must be list, focus, close, move, resize, maximise, restore or minimise, and is %.80q", operation)
 	}
 	if err != nil {
 		return outcome{}, err
@@ -159,7 +160,7 @@ func (s *seat) clipboardGet(ctx context.Context, in *input) (outcome, error) {
 	case "image":
 		kind, contentType, limit = "picture", desktop.TypePNG, maxPicture
 	default:
-		return outcome{}, badf("kind: must be text or image, and is %q", in.Kind)
+		return outcome{}, badf("kind: must be text or image, and is %.80q", in.Kind)
 	}
 	c, err := s.desk.Clipboard(ctx, desktop.Clipboard, contentType)
 	switch {
@@ -235,6 +236,9 @@ func launched(what string, app desktop.App, err error) outcome {
 	return outcome{text: text, acted: true}
 }
 
+// maxError bounds the text of an error, in bytes. It can repeat what the model has sent.
+const maxError = 4 << 10
+
 // explain returns an error's text for the model, with what to do.
 func explain(err error) string {
 	var held *desktop.ControlHeldError
@@ -266,7 +270,7 @@ func explain(err error) string {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		remedy = "The call was canceled; take a screenshot to see its effect."
 	}
-	text := err.Error()
+	text := cuttext.Cut(err.Error(), maxError)
 	if invalid != nil { // parameters of tools begin in lower case
 		text = strings.Replace(text, invalid.Field, strings.ToLower(invalid.Field[:1])+invalid.Field[1:], 1)
 	}

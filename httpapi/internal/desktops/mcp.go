@@ -89,7 +89,7 @@ func (a *Area) postMCP(ctx context.Context, in *mcpInput) (*mcpOutput, error) {
 	if ctx, err = withControlWait(ctx, request); err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpPath, bytes.NewReader(bytes.Clone(in.RawBody)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpPath, bytes.NewReader(in.RawBody))
 	if err != nil {
 		return nil, err
 	}
