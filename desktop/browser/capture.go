@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // Evaluate is a script for a page.
@@ -215,8 +217,9 @@ type TabQuery struct {
 	Tab string `json:"tab,omitempty"` // empty: the active one
 }
 
-// ConsoleLog is what a page has written to its console: the latest 200 messages. A browser keeps
-// 64 MiB of messages and requests of all tabs, and drops the oldest.
+// ConsoleLog is what a page has written to its console: the latest 200 messages, or fewer if
+// they exceed 1 MiB as JSON. A browser keeps 64 MiB of messages and requests of all tabs, and drops the
+// oldest.
 type ConsoleLog struct {
 	Messages []ConsoleMessage `json:"messages"`
 	Dropped  uint64           `json:"dropped"` // the number of earlier messages
@@ -229,8 +232,10 @@ func (b *Browser) Console(ctx context.Context, q TabQuery) (ConsoleLog, error) {
 		return ConsoleLog{}, err
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return ConsoleLog{append([]ConsoleMessage{}, t.console.values...), t.console.dropped}, nil
+	all, dropped := slices.Clone(t.console.values), t.console.dropped
+	b.mu.Unlock()
+	messages, older := newest(all)
+	return ConsoleLog{messages, dropped + older}, nil
 }
 
 // NetworkLog is what a page has requested: the latest 200 requests that have ended, and those
@@ -247,12 +252,29 @@ func (b *Browser) Network(ctx context.Context, q TabQuery) (NetworkLog, error) {
 		return NetworkLog{}, err
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := append([]NetworkRequest{}, t.network.values...)
+	all, dropped := slices.Clone(t.network.values), t.network.dropped
 	var under []NetworkRequest
 	for _, r := range t.requests {
 		under = append(under, *r)
 	}
+	b.mu.Unlock()
 	slices.SortFunc(under, func(x, y NetworkRequest) int { return x.Time.Compare(y.Time) })
-	return NetworkLog{append(all, under[:min(len(under), ringSize)]...), t.network.dropped}, nil
+	requests, older := newest(append(all, under[:min(len(under), ringSize)]...))
+	return NetworkLog{requests, dropped + older}, nil
+}
+
+// maxLog bounds the values of a log, in bytes of JSON. With the members around them, an agent gets
+// them in an answer of 1 MiB.
+const maxLog = 1<<20 - 1<<10
+
+// newest returns the last values that have at most maxLog bytes as JSON, and the number of the others.
+func newest[T record](all []T) (values []T, older uint64) {
+	left := maxLog
+	for i, v := range slices.Backward(all) {
+		text, _ := plainjson.Marshal(v) // it has texts and numbers only
+		if left -= len(text) + 1; left < 0 {
+			return all[i+1:], uint64(i + 1) //nolint:gosec // not negative
+		}
+	}
+	return append([]T{}, all...), 0
 }

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/deskhand/deskhand/internal/plainjson"
 )
 
 // commands are the methods that Do calls, by the names that clients use.
@@ -88,5 +90,5 @@ func (b *Browser) Do(ctx context.Context, name string, args json.RawMessage) (js
 	if err != nil || result == nil {
 		return nil, err
 	}
-	return encode(result), nil
+	return plainjson.Marshal(result)
 }
