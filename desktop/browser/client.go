@@ -80,7 +80,8 @@ type session struct {
 	client *client
 	parent *session // it got the session; nil: the broker did
 	target string
-	page   bool // the client gets the events of domain Page, and answers dialogs
+	below  map[*session]bool // that it got; guarded by tabs.mu
+	page   bool              // the client gets the events of domain Page, and answers dialogs
 
 	emulatesFocus bool // the client has had the page say that it has the focus; guarded by tabs.mu
 

@@ -1,6 +1,10 @@
 package browser
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
 
 // own records a session of a client, or ends it if the client has left meanwhile. It ends a client
 // that has too many, or gets no id of its own.
@@ -29,6 +33,12 @@ func (b *clients) addSession(id string, s *session) error {
 	}
 	s.id = id
 	b.sessions[id] = s
+	if p := s.parent; p != nil {
+		if p.below == nil {
+			p.below = map[*session]bool{}
+		}
+		p.below[s] = true
+	}
 	s.client.attached++
 	b.runHeld(s)
 	return nil
@@ -44,22 +54,17 @@ func (b *clients) removeSession(id string, c *client) (ended []string) {
 	if s == nil || s.client != c {
 		return nil
 	}
-	for below, d := range b.sessions {
-		if d.client == c && d.isWithin(s) {
-			delete(b.sessions, below)
-			c.attached--
-			ended = append(ended, below)
-		}
+	if s.parent != nil {
+		delete(s.parent.below, s)
+	}
+	all := []*session{s}
+	for i := 0; i < len(all); i++ { // all grows
+		all = slices.AppendSeq(all, maps.Keys(all[i].below))
+		delete(b.sessions, all[i].id)
+		c.attached--
+		ended = append(ended, all[i].id)
 	}
 	return ended
-}
-
-// isWithin reports whether s is the session top or below it.
-func (s *session) isWithin(top *session) bool {
-	for s != nil && s != top {
-		s = s.parent
-	}
-	return s == top
 }
 
 // runHeld lets a page, frame or worker run that waits for a client without control. The caller has mu.

@@ -230,3 +230,35 @@ func TestEndlessRequests(t *testing.T) {
 		t.Errorf("%d requests, and %d were dropped", n, tab.network.dropped)
 	}
 }
+
+// TestDeepSessions: the end of a session does not cost more if the client has many others, each below the
+// one before.
+func TestDeepSessions(t *testing.T) {
+	t.Parallel()
+	b, event := fakeBrowser()
+	c := fakeClient(b, "S0")
+	ends := func(times int) time.Duration {
+		t.Helper()
+		begun := time.Now()
+		for range times {
+			event("S0", "Target.attachedToTarget", attached, "end", "T", "page")
+			event("S0", "Target.detachedFromTarget", `{"sessionId":"end"}`)
+			c.mu.Lock()
+			c.queue, c.queued = nil, 0
+			c.mu.Unlock()
+		}
+		return time.Since(begun)
+	}
+	const times = 5000
+	few := ends(times)
+	for i := range maxSessions - 2 {
+		event(fmt.Sprint("S", i), "Target.attachedToTarget", attached, fmt.Sprint("S", i+1), "T", "worker")
+	}
+	if many := ends(times); many > 20*few+time.Second || c.attached != maxSessions-1 {
+		t.Errorf("%d ends took %v with %d sessions, and %v with one", times, many, c.attached, few)
+	}
+	event("S0", "Target.detachedFromTarget", `{"sessionId":"S1"}`)
+	if c.attached != 1 || len(b.sessions) != 1 || len(b.sessions["S0"].below) > 0 {
+		t.Errorf("%d sessions of %d are left", c.attached, len(b.sessions))
+	}
+}
