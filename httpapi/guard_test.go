@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -76,6 +78,62 @@ func TestForeignPages(t *testing.T) {
 			if got := a.Header.Get("Cross-Origin-Resource-Policy"); got != c.policy {
 				t.Errorf("Cross-Origin-Resource-Policy = %q, want %q", got, c.policy)
 			}
+		})
+	}
+}
+
+// TestForeignPageWithToken: a page of another site that has a stored token can use it, but gets
+// nothing from a server that needs no token, where every request has all rights.
+func TestForeignPageWithToken(t *testing.T) {
+	t.Parallel()
+	cfg := Config{StateDir: t.TempDir(), AgentHost: agents.Config{Launch: acpLaunch}}
+	tokens := serve(t, cfg)
+	_, all := tokens.token(t, `{"scope":"admin"}`)
+	_, view := tokens.token(t, `{"scope":"view"}`)
+	for _, c := range []struct {
+		name, token       string
+		open              bool
+		inHeader, inQuery int // status of the POST with the token there
+		socket            int // status of the WebSocket
+	}{
+		{"with a token", all, false, 200, 401, 101}, // the route has no token in its query
+		{"without a token", view, true, 403, 403, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := tokens
+			if c.open {
+				if err := tokens.Close(); err != nil {
+					t.Fatal(err)
+				}
+				cfg.NoToken = true
+				s = serve(t, cfg)
+			}
+			const origin = "https://evil.example"
+			made := filepath.Join(t.TempDir(), "made")
+			post := call{method: http.MethodPost, path: fsPath("mkdir", "path", made), anon: true, header: map[string]string{"Origin": origin}}
+			post.path += "&access_token=" + c.token
+			s.do(t, post).want(t, c.inQuery)
+			if _, err := os.Stat(made); err == nil {
+				t.Error("the token in the query made a directory")
+			}
+			post.path = fsPath("mkdir", "path", made)
+			post.header["Authorization"] = "Bearer " + c.token
+			s.do(t, post).want(t, c.inHeader)
+			if _, err := os.Stat(made); (err == nil) != (c.inHeader == 200) {
+				t.Errorf("the directory after status %d: %v", c.inHeader, err)
+			}
+			dial := func(query string, header http.Header) {
+				header.Set("Origin", origin)
+				conn, resp, err := s.tryDial(t.Context(), "/v1/agents/mock/acp"+query, header)
+				if err == nil {
+					_ = conn.Close()
+				}
+				if resp == nil || resp.StatusCode != c.socket {
+					t.Errorf("WebSocket with query %t: %v, %v, want %d", query != "", resp, err, c.socket)
+				}
+			}
+			dial("", http.Header{"Authorization": {"Bearer " + c.token}})
+			dial("?access_token="+c.token, http.Header{})
 		})
 	}
 }
