@@ -82,3 +82,24 @@ func (c Config) checkHome() error {
 	}
 	return nil
 }
+
+// checkPrograms returns an error if the user of agents or desktops can replace a program that the
+// server runs as its own user, or put another one before it in PATH. git runs ssh.
+func (c Config) checkPrograms() error {
+	for _, name := range []string{"git", "ssh", "npm", "node", "ffmpeg", "ffprobe"} {
+		found, _ := supervise.LookPath(name, os.Environ()) // if it is missing, the user could add it
+		for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), filepath.Dir(found)) {
+			path := filepath.Join(dir, name)
+			if !filepath.IsAbs(path) {
+				continue
+			}
+			if err := supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop); err != nil {
+				return fmt.Errorf("%s: the server runs %s from PATH: set PATH to directories that only root can write to: %w", path, name, err)
+			}
+			if path == found {
+				break
+			}
+		}
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,72 @@ func TestStateDirOfUser(t *testing.T) {
 			bad := serve(t, Config{DesktopUser: "www-data"}).post(t, "/v1/desktop/start", fmt.Sprintf(`{"stateDir":%q}`, above)).want(t, 400)
 			if !strings.Contains(string(bad.body), "can be changed by user") {
 				t.Errorf("%s: a desktop's stateDir: %s", name, bad.body)
+			}
+		}
+	}
+}
+
+// TestProgramsOfUser: the programs of agents and desktops cannot change programs that the server
+// runs as root, nor put others before them.
+func TestProgramsOfUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run agents as another user")
+	}
+	u, err := supervise.LookupUser("www-data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := int(u.Credential.Uid)
+	// dir makes a directory with programs. It belongs to a user.
+	dir := func(owner int, programs ...string) string {
+		dir := t.TempDir()
+		for _, name := range programs {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chown(dir, owner, 0); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	all := []string{"git", "ssh", "npm", "node", "ffmpeg", "ffprobe"}
+	file := dir(0, all...)
+	if err := os.Chown(filepath.Join(file, "ffprobe"), uid, 0); err != nil {
+		t.Fatal(err)
+	}
+	link := dir(0)
+	if err := os.Symlink(filepath.Join(dir(uid, "npm"), "npm"), filepath.Join(link, "npm")); err != nil {
+		t.Fatal(err)
+	}
+	type setup struct{ path, program string } // program is the refused one; empty: none is
+	cases := map[string]setup{
+		"root's":                {dir(0, all...), ""},
+		"user's after root's":   {dir(0, all...) + ":" + dir(uid, all...), ""},
+		"user's before root's":  {dir(uid) + ":" + dir(0, all...), "git"},
+		"a file of the user":    {file, "ffprobe"},
+		"a link to the user's":  {link + ":" + dir(0, all...), "npm"},
+		"a program not there":   {dir(0, "git", "ssh", "npm", "node", "ffprobe") + ":" + dir(uid), "ffmpeg"},
+		"directories not there": {filepath.Join(dir(0), "none") + "::bin:" + dir(0, all...), ""},
+	}
+	for i, name := range all {
+		others := slices.Delete(slices.Clone(all), i, i+1)
+		cases[name+" of the user"] = setup{dir(0, others...) + ":" + dir(uid, name), name}
+	}
+	for what, c := range cases {
+		t.Setenv("PATH", c.path)
+		for flag, cfg := range map[string]Config{"agent user": {AgentHost: agents.Config{RunAs: "www-data"}}, "desktop user": {DesktopUser: "www-data"}, "": {}} {
+			cfg.StateDir = t.TempDir()
+			s, err := New(cfg)
+			if err == nil {
+				err = s.Close()
+			}
+			if c.program == "" || flag == "" {
+				if err != nil {
+					t.Errorf("%s, %s: %v", what, flag, err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), "/"+c.program+": ") || !strings.Contains(err.Error(), "set PATH to directories that only root can write to") {
+				t.Errorf("%s, %s: %v, want an error about %s", what, flag, err, c.program)
 			}
 		}
 	}

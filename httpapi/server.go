@@ -67,7 +67,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if cfg.users, err = cfg.lookUpUsers(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(cfg.checkDatabase(), cfg.checkHome()); err != nil {
+	if err := errors.Join(cfg.checkDatabase(), cfg.checkHome(), cfg.checkPrograms()); err != nil {
 		return nil, err
 	}
 	var s *Server
