@@ -48,6 +48,8 @@ func TestMain(m *testing.M) {
 		exitWith(playCollector())
 	case "leased":
 		exitWith(playLeased())
+	case "keyring":
+		exitWith(playKeyring())
 	}
 }
 

@@ -62,6 +62,10 @@ func (o starterArgs) become(dir, path string, argv []string) error {
 	unix.CloseOnExec(o.Status)
 	// The kernel ends the program with its parent only if this thread executes it.
 	runtime.LockOSThread()
+	// A new session keyring (keyrings(7)) replaces this program's, which may hold keys. It counts
+	// for this program's user: the other one may have no quota left. A child that has no keyctl
+	// cannot use keys either.
+	_, _, _ = unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
 	if err := setUser(o.Credential); err != nil {
 		return err
 	}

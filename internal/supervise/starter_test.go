@@ -112,6 +112,56 @@ func stopChildOf(u User) error {
 	return errGone
 }
 
+// keyName is the description of the key in the session keyring of the program "keyring".
+const keyName = "deskhand-test-key"
+
+// TestStarterKeyring runs a program that has a session keyring.
+func TestStarterKeyring(t *testing.T) {
+	t.Parallel()
+	otherUser(t)
+	runtime.LockOSThread() // the thread has another keyring, so it must end with the test
+	if _, _, err := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0); err != 0 {
+		t.Skipf("join a session keyring: %v", err)
+	}
+	key, err := unix.AddKey("user", keyName, []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const possessor = 0x3f000000 // the rights that KEY_POS_ALL names
+	if err := unix.KeyctlSetperm(key, possessor); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := role(t, "keyring").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// playKeyring checks which children possess the key: a process sees only keys in /proc/keys on
+// which it has rights.
+func playKeyring() error {
+	u, err := LookupUser("65534")
+	if err != nil {
+		return err
+	}
+	g, err := NewGroup(GroupConfig{})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	for _, as := range []*syscall.Credential{nil, u.Credential} {
+		out := &output{}
+		c, err := g.Start(Spec{Path: "cat", Args: []string{"/proc/keys"}, Dir: "/", Credential: as, Output: out})
+		if err != nil {
+			return err
+		}
+		<-c.Done()
+		if got, want := strings.Contains(out.String(), keyName), as == nil; c.Exit().Code != 0 || got != want {
+			return fmt.Errorf("a child with the credentials %v has the key: %t, want %t; %v, %s", as, got, want, c.Exit(), out.String())
+		}
+	}
+	return nil
+}
+
 // A child of another user has the ids, the directory, the arguments and the environment that were
 // asked for, and no descriptor of the starter.
 func TestStartAsUser(t *testing.T) {
