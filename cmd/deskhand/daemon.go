@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -146,7 +145,8 @@ func (c daemonCommand) launch(ctx context.Context, lock *os.File, more []string)
 		return "", err
 	}
 	hide(token, c.argv)
-	env := supervise.Environ(os.Environ(), append(slices.Clone(ownVariables), lockVariable+"=3", "DESKHAND_TOKEN_FILE", "SANDBOX_AGENT_TOKEN_FILE")...)
+	env := supervise.Environ(os.Environ(), lockVariable+"=3",
+		"DESKHAND_TOKEN", "SANDBOX_AGENT_TOKEN", "DESKHAND_TOKEN_FILE", "SANDBOX_AGENT_TOKEN_FILE") // without these four
 	args := []string{"server", "--host", f.host, "--port", fmt.Sprint(f.port)}
 	if f.noToken {
 		args = append(args, "--no-token")

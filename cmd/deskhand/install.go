@@ -153,7 +153,7 @@ func (m packageManager) commands(packages []string, root bool) ([][]string, erro
 
 // execute runs commands one after the other.
 func (p program) execute(ctx context.Context, commands [][]string, set []string) error {
-	env := supervise.Environ(os.Environ(), append(slices.Clone(set), ownVariables...)...)
+	env := supervise.Environ(supervise.Inherit(false), set...)
 	for _, c := range commands {
 		child, err := supervise.Run(ctx, supervise.Spec{
 			Path: c[0], Args: c[1:], Env: env, Stdout: p.stdout, Stderr: p.stderr,
@@ -171,17 +171,12 @@ func (p program) execute(ctx context.Context, commands [][]string, set []string)
 	return nil
 }
 
-// ownVariables remove this program's secrets from the environment of other programs,
-// as entries for [supervise.Environ].
-var ownVariables = []string{"DESKHAND_TOKEN", "SANDBOX_AGENT_TOKEN"}
-
 // missing returns the packages that are not installed, and all of them if the
 // manager's query program is not there.
 func (m packageManager) missing(ctx context.Context, packages []string) ([]string, error) {
 	var out strings.Builder
 	_, err := supervise.Run(ctx, supervise.Spec{
 		Path: m.query[0], Args: slices.Concat(m.query[1:], packages), Stdout: &out, Stderr: io.Discard,
-		Env: supervise.Environ(os.Environ(), ownVariables...),
 	})
 	switch {
 	case errors.Is(err, supervise.ErrNotFound):

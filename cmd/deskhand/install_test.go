@@ -75,7 +75,7 @@ func TestChooseManager(t *testing.T) {
 func recorder(t *testing.T, dir, program string) (record string) {
 	t.Helper()
 	record = filepath.Join(dir, program+".calls")
-	script := "#!/bin/sh\necho \"$DEBIAN_FRONTEND:$DESKHAND_TOKEN$SANDBOX_AGENT_TOKEN:$*\" >>'" + record + "'\necho fetched\n"
+	script := "#!/bin/sh\necho \"$DEBIAN_FRONTEND:$DESKHAND_TOKEN$SANDBOX_AGENT_TOKEN$DESKHAND_DATABASE:$*\" >>'" + record + "'\necho fetched\n"
 	if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestInstallMissing(t *testing.T) {
 	}
 	dir := t.TempDir()
 	record := recorder(t, dir, "apt-get")
-	env := append(environ(t), "PATH="+dir+":"+os.Getenv("PATH"), "DESKHAND_TOKEN="+secret, "SANDBOX_AGENT_TOKEN="+secret)
+	env := append(environ(t), "PATH="+dir+":"+os.Getenv("PATH"), "DESKHAND_TOKEN="+secret, "SANDBOX_AGENT_TOKEN="+secret, "DESKHAND_DATABASE="+secret)
 	got := runCommandLine(t, env, "install", "desktop", "--yes", "--package-manager", "apt")
 	calls, _ := os.ReadFile(record)
 	if got.status != exitOK {

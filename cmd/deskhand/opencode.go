@@ -89,10 +89,11 @@ func (p program) runOpenCode(ctx context.Context, name string, access accessFlag
 	if err != nil {
 		return err
 	}
-	// The UI has the terminal to itself, as if the user had started it.
+	// The UI has the terminal to itself, as if the user had started it. It stays in its group of processes.
 	argv := slices.Concat([]string{bin, "attach", server.base + "opencode", "--dir", dir}, attach, flags.Args())
-	env = append(slices.Clone(ownVariables), append(env, "OPENCODE_SERVER_PASSWORD="+server.token, "OPENCODE_SERVER_USERNAME=opencode")...)
-	if err := syscall.Exec(bin, argv, supervise.Environ(os.Environ(), env...)); err != nil {
+	env = append(env, supervise.GroupVariable+"="+os.Getenv(supervise.GroupVariable),
+		"OPENCODE_SERVER_PASSWORD="+server.token, "OPENCODE_SERVER_USERNAME=opencode")
+	if err := syscall.Exec(bin, argv, supervise.Environ(supervise.Inherit(false), env...)); err != nil {
 		return fmt.Errorf("run %s: %w", bin, err)
 	}
 	return nil

@@ -6,13 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
-// openCodeTest runs the command with a program that prints its arguments and its password
-// instead of opencode.
+// openCodeTest runs the command with another program instead of opencode, which prints its
+// arguments, its password and its variables of deskhand.
 type openCodeTest struct {
 	*daemonTest
 	program string
@@ -23,9 +26,13 @@ func newOpenCodeTest(t *testing.T) *openCodeTest {
 	t.Helper()
 	dir := t.TempDir()
 	o := &openCodeTest{newDaemonTest(t), filepath.Join(dir, "opencode"), dir}
-	writeFile(t, o.program, "#!/bin/sh\necho \"arguments: $*\"\necho \"password: $OPENCODE_SERVER_PASSWORD\"\n", 0o700)
+	writeFile(t, o.program, "#!/bin/sh\necho \"arguments: $*\"\necho \"password: $OPENCODE_SERVER_PASSWORD\"\nenv | grep ^DESKHAND_\n", 0o700)
+	o.env = append(o.env, group)
 	return o
 }
+
+// group names the group of processes that the command is in.
+const group = supervise.GroupVariable + "=outer.1"
 
 // open runs a command and returns the arguments and the password that opencode got.
 func (o *openCodeTest) open(t *testing.T, command string, args ...string) (arguments, password string) {
@@ -33,7 +40,7 @@ func (o *openCodeTest) open(t *testing.T, command string, args ...string) (argum
 	args = append([]string{command, "--port", o.port, "--opencode-bin", o.program, "--dir", o.dir}, args...)
 	got := runCommandLine(t, o.env, args...)
 	lines := strings.Split(got.stdout, "\n")
-	if got.status != exitOK || len(lines) != 3 {
+	if got.status != exitOK || len(lines) != 4 || lines[2] != group {
 		t.Fatalf("%q: %+v", args, got)
 	}
 	return strings.TrimPrefix(lines[0], "arguments: "), strings.TrimPrefix(lines[1], "password: ")
@@ -62,10 +69,15 @@ func (o *openCodeTest) settings(t *testing.T, password string) (all map[string]a
 func TestOpenCode(t *testing.T) {
 	t.Parallel()
 	o := newOpenCodeTest(t)
+	database := filepath.Join(t.TempDir(), "events.db")
+	o.env = append(o.env, "DESKHAND_DATABASE=sqlite:"+database)
 	plain := fmt.Sprintf("attach http://127.0.0.1:%s/opencode --dir %s", o.port, o.dir)
 	arguments, password := o.open(t, "opencode", "--", "--continue")
 	if arguments != plain+" --continue" {
 		t.Errorf("opencode gets %q", arguments)
+	}
+	if _, err := os.Stat(database); err != nil {
+		t.Errorf("the server has another database: %v", err)
 	}
 	pid := o.pid()
 	// The second run uses the same server. The token is not on the command line.

@@ -81,7 +81,6 @@ func ownPath(ctx context.Context) (string, error) {
 	} {
 		child, err := supervise.Run(ctx, supervise.Spec{
 			Path: manager.query[0], Args: append(manager.query[1:], path), Stdout: io.Discard, Stderr: io.Discard,
-			Env: supervise.Environ(os.Environ(), ownVariables...),
 		})
 		switch {
 		case errors.Is(err, supervise.ErrNotFound):
@@ -145,7 +144,7 @@ func notWritable(path string, err error) error {
 func tryProgram(ctx context.Context, path, version string) error {
 	var out strings.Builder
 	child, err := supervise.Run(ctx, supervise.Spec{
-		Path: path, Args: []string{"version"}, Stdout: &out, Stderr: &out, Env: supervise.Environ(os.Environ(), ownVariables...),
+		Path: path, Args: []string{"version"}, Stdout: &out, Stderr: &out,
 	})
 	if err != nil {
 		return fmt.Errorf("the program of release %s does not run here, so nothing was replaced: %w", version, err)

@@ -65,7 +65,8 @@ func upgradeWith(tb testing.TB, path, base string, args ...string) result {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	path := installed(t)
-	base := mirror(t, release("v9.9.9", packed(t, testrelease.Program("v9.9.9"))))
+	program := testrelease.Program("v9.9.9") + "echo $DESKHAND_BASE_URL\n" // the program does not get this variable
+	base := mirror(t, release("v9.9.9", packed(t, program)))
 	if got := upgradeWith(t, path, base, "--check"); got.status != exitOK || !strings.Contains(got.stdout, "deskhand v9.9.9 is available, and this is v1.2.3-test") {
 		t.Errorf("--check: %+v", got)
 	}
@@ -81,7 +82,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("upgrade: %+v", got)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || string(text) != testrelease.Program("v9.9.9") {
+	if err != nil || string(text) != program {
 		t.Errorf("the program is %.40q (%v)", text, err)
 	}
 	now, err := os.Stat(path)
