@@ -46,9 +46,10 @@ func TestInheritOmitsSecrets(t *testing.T) {
 
 // TestNoEnvironment wants no passwords, tokens or keys in a child without Spec.Env.
 func TestNoEnvironment(t *testing.T) {
-	for _, name := range []string{"DESKHAND_TOKEN", "SANDBOX_AGENT_TOKEN", "PGPASSWORD", "OPENAI_API_KEY", "LC_TIME", "LD_LIBRARY_PATH"} {
+	for _, name := range []string{"DESKHAND_TOKEN", "SANDBOX_AGENT_TOKEN", "PGPASSWORD", "OPENAI_API_KEY", "LC_TIME", "LIBVA_DRIVER_NAME"} {
 		t.Setenv(name, "v")
 	}
+	t.Setenv("LD_LIBRARY_PATH", "/v")
 	got, err := Spec{Path: "true"}.resolve()
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +59,13 @@ func TestNoEnvironment(t *testing.T) {
 			t.Errorf("%s is passed on", name)
 		}
 	}
-	for _, name := range []string{"LC_TIME", "LD_LIBRARY_PATH"} {
-		if !slices.Contains(got.env, name+"=v") {
-			t.Errorf("%s is missing", name)
+	for _, want := range []string{"LC_TIME=v", "LIBVA_DRIVER_NAME=v", "LD_LIBRARY_PATH=/v"} {
+		if !slices.Contains(got.env, want) {
+			t.Errorf("%s is missing", want)
 		}
+	}
+	t.Setenv("LD_LIBRARY_PATH", "/v:")
+	if got, err = (Spec{Path: "true"}).resolve(); err != nil || slices.Contains(got.env, "LD_LIBRARY_PATH=/v:") {
+		t.Errorf("libraries of the working directory: %v", err)
 	}
 }

@@ -31,8 +31,8 @@ type Spec struct {
 	// Args are the arguments, without the program's name.
 	Args []string
 
-	// Env is the complete environment. Nil: what Inherit(true) returns, and LD_LIBRARY_PATH.
-	// GroupVariable is always added.
+	// Env is the complete environment. Nil: what Inherit(true) returns, and the variables for
+	// drivers of video encoders. GroupVariable is always added.
 	Env []string
 
 	// Dir is the working directory. Empty: this program's.
@@ -110,16 +110,24 @@ func shortened(args []string) []string {
 	return short
 }
 
+// drivers returns the variables that choose the libraries and devices of video encoders.
+func drivers() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		name, paths, _ := strings.Cut(kv, "=")
+		if name == "LD_LIBRARY_PATH" { // an empty path is the working directory
+			return slices.ContainsFunc(filepath.SplitList(paths), func(path string) bool { return !filepath.IsAbs(path) })
+		}
+		return !slices.ContainsFunc([]string{"LIBVA_", "CUDA_", "NVIDIA_"}, func(p string) bool { return strings.HasPrefix(name, p) })
+	})
+}
+
 func (s Spec) resolve() (command, error) {
 	if s.Path == "" {
 		return command{}, errors.New("no program named")
 	}
 	env := s.Env
 	if env == nil {
-		env = Inherit(true)
-		if path, set := os.LookupEnv("LD_LIBRARY_PATH"); set {
-			env = append(env, "LD_LIBRARY_PATH="+path)
-		}
+		env = slices.Concat(Inherit(true), drivers())
 		if s.Dir != "" {
 			env = Environ(env, "PWD="+s.Dir)
 		}
