@@ -80,24 +80,41 @@ func (c Config) checkHome() error {
 			return fmt.Errorf("the server's home (HOME, XDG_CONFIG_HOME, XDG_DATA_HOME): %w", err)
 		}
 	}
+	if a, d := c.users.agent, c.users.desktop; a.Credential != nil && d.Credential != nil && a.Credential.Uid != d.Credential.Uid {
+		if err := supervise.CheckNotReplaceable(a.Home, d); err != nil {
+			return fmt.Errorf("the home of user %s, in which agents start: %w", a.Name, err)
+		}
+	}
 	return nil
 }
 
-// checkPrograms returns an error if the user of agents or desktops can replace a program that the
-// server runs as its own user, or put another one before it in PATH. git runs ssh.
+// checkPrograms returns an error if the user of agents or desktops can put a program into a
+// directory in which the server looks for programs, or replace one that the server runs as its own
+// user. git runs ssh.
 func (c Config) checkPrograms() error {
+	check := func(variable, path string) error {
+		if !filepath.IsAbs(path) {
+			return nil // nothing is looked for there
+		}
+		if err := supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop); err != nil {
+			return fmt.Errorf("%s: the server runs programs from %s: set it to directories that only root can write to: %w", path, variable, err)
+		}
+		return nil
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if err := check("PATH", dir); err != nil {
+			return err
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("XDG_DATA_DIRS")) {
+		if err := check("XDG_DATA_DIRS", filepath.Join(dir, "deskhand", "agents")); err != nil {
+			return err
+		}
+	}
 	for _, name := range []string{"git", "ssh", "npm", "node", "ffmpeg", "ffprobe"} {
-		found, _ := supervise.LookPath(name, os.Environ()) // if it is missing, the user could add it
-		for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), filepath.Dir(found)) {
-			path := filepath.Join(dir, name)
-			if !filepath.IsAbs(path) {
-				continue
-			}
-			if err := supervise.CheckNotReplaceable(path, c.users.agent, c.users.desktop); err != nil {
-				return fmt.Errorf("%s: the server runs %s from PATH: set PATH to directories that only root can write to: %w", path, name, err)
-			}
-			if path == found {
-				break
+		if path, err := supervise.LookPath(name, os.Environ()); err == nil {
+			if err := check("PATH", path); err != nil {
+				return err
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -137,43 +136,40 @@ func TestProgramsOfUser(t *testing.T) {
 		}
 		return dir
 	}
-	all := []string{"git", "ssh", "npm", "node", "ffmpeg", "ffprobe"}
-	file := dir(0, all...)
-	if err := os.Chown(filepath.Join(file, "ffprobe"), uid, 0); err != nil {
+	files := dir(0, "node", "ffprobe")
+	if err := os.Chown(filepath.Join(files, "ffprobe"), uid, 0); err != nil {
 		t.Fatal(err)
 	}
-	link := dir(0)
-	if err := os.Symlink(filepath.Join(dir(uid, "npm"), "npm"), filepath.Join(link, "npm")); err != nil {
+	link, theirs := dir(0), dir(uid, "npm")
+	if err := os.Symlink(filepath.Join(theirs, "npm"), filepath.Join(link, "npm")); err != nil {
 		t.Fatal(err)
 	}
-	type setup struct{ path, program string } // program is the refused one; empty: none is
-	cases := map[string]setup{
-		"root's":                {dir(0, all...), ""},
-		"user's after root's":   {dir(0, all...) + ":" + dir(uid, all...), ""},
-		"user's before root's":  {dir(uid) + ":" + dir(0, all...), "git"},
-		"a file of the user":    {file, "ffprobe"},
-		"a link to the user's":  {link + ":" + dir(0, all...), "npm"},
-		"a program not there":   {dir(0, "git", "ssh", "npm", "node", "ffprobe") + ":" + dir(uid), "ffmpeg"},
-		"directories not there": {filepath.Join(dir(0), "none") + "::bin:" + dir(0, all...), ""},
-	}
-	for i, name := range all {
-		others := slices.Delete(slices.Clone(all), i, i+1)
-		cases[name+" of the user"] = setup{dir(0, others...) + ":" + dir(uid, name), name}
-	}
-	for what, c := range cases {
+	for what, c := range map[string]struct{ path, data, refused string }{ // refused is a part of the error; empty: none
+		"root's":                   {dir(0, "git"), "", ""},
+		"the user's after root's":  {dir(0, "git") + ":" + theirs, "", theirs + ": the server runs programs from PATH"},
+		"the user's before root's": {theirs + ":" + dir(0, "git"), "", theirs + ": "},
+		"a file of the user":       {files, "", files + "/ffprobe: "},
+		"a link to the user's":     {link, "", link + "/npm: "},
+		"directories not there":    {filepath.Join(dir(0), "none") + "::bin:" + dir(0), "", ""},
+		"the user's not there":     {filepath.Join(dir(uid), "none"), "", "/none: "},
+		"agents for all users":     {dir(0), "data:" + dir(0), ""},
+		"agents of the user":       {dir(0), theirs, theirs + "/deskhand/agents: the server runs programs from XDG_DATA_DIRS"},
+	} {
 		t.Setenv("PATH", c.path)
+		t.Setenv("XDG_DATA_DIRS", c.data)
 		for flag, cfg := range map[string]Config{"agent user": {AgentHost: agents.Config{RunAs: "www-data"}}, "desktop user": {DesktopUser: "www-data"}, "": {}} {
 			cfg.StateDir = t.TempDir()
 			s, err := New(cfg)
 			if err == nil {
 				err = s.Close()
 			}
-			if c.program == "" || flag == "" {
+			switch {
+			case c.refused == "" || flag == "":
 				if err != nil {
 					t.Errorf("%s, %s: %v", what, flag, err)
 				}
-			} else if err == nil || !strings.Contains(err.Error(), "/"+c.program+": ") || !strings.Contains(err.Error(), "set PATH to directories that only root can write to") {
-				t.Errorf("%s, %s: %v, want an error about %s", what, flag, err, c.program)
+			case err == nil || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), "directories that only root can write to"):
+				t.Errorf("%s, %s: %v, want an error about %s", what, flag, err, c.refused)
 			}
 		}
 	}
