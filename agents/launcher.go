@@ -157,8 +157,9 @@ func inherited(clean bool, secrets []string) []string {
 	})...)
 }
 
-// environ returns an agent's environment: base, set and IS_SANDBOX.
+// environ returns an agent's environment: base, set, IS_SANDBOX and supervise.NoCompileCache.
 func environ(user supervise.User, base, set []string) []string {
+	set = append(set, supervise.NoCompileCache)
 	// As root, Claude Code asks for permissions unless this is exactly "1". Its adapter
 	// accepts other values as well, and then they disagree.
 	if user.Root() {

@@ -388,6 +388,9 @@ func TestEnvironment(t *testing.T) {
 		if strings.Contains(got, "secret") || !strings.Contains(got, `"ANTHROPIC_API_KEY=key"`) {
 			t.Errorf("environment = %s", got)
 		}
+		if !strings.Contains(got, `"NODE_DISABLE_COMPILE_CACHE=1"`) {
+			t.Errorf("code of the directory for temporary files is executed: environment = %s", got)
+		}
 		if clean == strings.Contains(got, "SOME_VARIABLE") {
 			t.Errorf("clean %v: environment = %s", clean, got)
 		}

@@ -67,6 +67,10 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	}
 	answers := newAnswers()
 	spec := r.atHome(supervise.Spec{Name: c.Agent, Path: c.Path, Args: c.Args, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers})
+	folder, err := json.Marshal(spec.Dir)
+	if err != nil {
+		return "", err
+	}
 	child, err := g.Start(spec)
 	if err != nil {
 		return "", err
@@ -74,7 +78,7 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 	defer child.Forget()
 	requests := []struct{ method, params string }{
 		{"initialize", `{"protocolVersion":1,"clientInfo":{"name":"deskhand","version":"1"},"clientCapabilities":{}}`},
-		{"session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, spec.Dir)},
+		{"session/new", `{"cwd":` + string(folder) + `,"mcpServers":[]}`},
 	}
 	for i, q := range requests {
 		var result json.RawMessage

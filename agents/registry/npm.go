@@ -20,10 +20,6 @@ import (
 )
 
 const (
-	// noCompileCache keeps npm from executing compiled code that another user put into
-	// node-compile-cache in the directory for temporary files.
-	noCompileCache = "NODE_DISABLE_COMPILE_CACHE=1"
-
 	// oldestNode is the oldest version of node with which the agents were tried, except those
 	// that name a newer one.
 	oldestNode = 20
@@ -281,7 +277,7 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	var watch sync.WaitGroup
 	watch.Go(func() { n.limitSize(ctx, cancel) })
 	exit, tail, err := n.in.r.finish(ctx, supervise.Spec{
-		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(noCompileCache), Output: out,
+		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(), Output: out,
 	})
 	cancel(nil)
 	watch.Wait()

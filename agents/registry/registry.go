@@ -234,13 +234,13 @@ func valueOf(env []string, name string) string {
 // agentEnv returns the environment of agents, with more variables.
 func (r *Registry) agentEnv(set ...string) []string { return r.user.Environ(r.childEnv(), set...) }
 
-// childEnv returns the environment of npm, with more variables.
-func (r *Registry) childEnv(set ...string) []string {
+// childEnv returns the environment of npm.
+func (r *Registry) childEnv() []string {
 	env := supervise.Inherit(false, r.cfg.Secrets...)
 	if r.cfg.Env != nil {
 		env = r.cfg.Env
 	}
-	return supervise.Environ(env, set...)
+	return supervise.Environ(env, supervise.NoCompileCache)
 }
 
 // Custom is an agent that is configured by its command line.

@@ -64,20 +64,21 @@ func TestPackagesOfOtherSources(t *testing.T) {
 	}
 }
 
-// TestNoCompileCache: npm does not execute compiled code from the directory for temporary files,
-// in which all users can write.
+// TestNoCompileCache: npm and agents do not execute compiled code from the directory for temporary
+// files, in which all users can write.
 func TestNoCompileCache(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "node")
 	bin, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
-	script := "#!/bin/sh\nprintf %s \"$NODE_DISABLE_COMPILE_CACHE\" > '" + mark + "'\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(bin, "npm"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	r := newRegistry(t, Config{Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir()}})
+	program := script(t, filepath.Join(bin, "npm"), `printf %s "$NODE_DISABLE_COMPILE_CACHE" >> '`+mark+`'; exit 1`)
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	r := newRegistry(t, Config{Env: env, Custom: []Custom{{ID: "asked", Command: []string{program}}}})
 	_, err := r.Install(t.Context(), "codex", InstallOptions{})
 	checkInstallError(t, "npm", err, StageResolve, "", "npm install")
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "1" {
-		t.Errorf("NODE_DISABLE_COMPILE_CACHE is %q, %v", got, err)
+	if err := r.Ask(t.Context(), "asked"); err == nil {
+		t.Error("an agent that ends was asked without an error")
+	}
+	if got, err := os.ReadFile(mark); err != nil || string(got) != "11" {
+		t.Errorf("NODE_DISABLE_COMPILE_CACHE of npm and an agent is %q, %v", got, err)
 	}
 }

@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// NoCompileCache is a variable for programs that may be npm, npx or others of node: they would
+// execute compiled code that another user has put into node-compile-cache in the directory for
+// temporary files.
+const NoCompileCache = "NODE_DISABLE_COMPILE_CACHE=1"
+
 // minimal lists the variables of a clean environment, together with LC_*.
 var minimal = []string{"HOME", "LANG", "PATH", "TERM", "TZ", "USER"}
 
