@@ -83,6 +83,7 @@ func openFolders(cfg Config, state *fleet.StateDir) (*folders.Store, error) {
 func (s *Server) newAgentHost() *agenthost.Host {
 	return agenthost.New(agenthost.Config{
 		Logger: s.log,
+		Folder: s.cfg.sessionFolder,
 		Open: func(ctx context.Context, onAppend func(stream string, before, last int64), onSession func(id string)) (*eventlog.Log, error) {
 			state, err := s.fleet.StateDir().Claim()
 			if err != nil {

@@ -88,6 +88,16 @@ func (c Config) checkHome() error {
 	return nil
 }
 
+// sessionFolder returns the folder of sessions that name none: the server's working directory or,
+// if agents or desktops have a user, who may be able to write there, the home of agents. Agents load
+// programs from their folder.
+func (c Config) sessionFolder() (string, error) {
+	if c.users.agent.Credential == nil && c.users.desktop.Credential == nil {
+		return os.Getwd()
+	}
+	return c.users.agent.HomeDir(c.users.agent.Environ(os.Environ())), nil
+}
+
 // checkPrograms returns an error if the user of agents or desktops can put a program into a
 // directory in which the server looks for programs, or replace one that the server runs as its own
 // user. git runs ssh.

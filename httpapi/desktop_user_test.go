@@ -175,6 +175,30 @@ func TestProgramsOfUser(t *testing.T) {
 	}
 }
 
+// TestSessionFolder: sessions that name no folder do not begin in the server's working directory if
+// programs of desktops may be able to write there.
+func TestSessionFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run programs as another user")
+	}
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Chdir(t.TempDir())
+	u, err := supervise.LookupUser("www-data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, users := range map[string]users{here: {}, home: {desktop: u}, u.Home: {agent: u}} {
+		if got, err := (Config{users: users}).sessionFolder(); err != nil || got != want {
+			t.Errorf("%+v: %q, %v, want %q", users, got, err, want)
+		}
+	}
+}
+
 // TestHomeOfUser: the programs of agents and desktops cannot change what git and npm, which
 // run as root, read in the server's home, nor the installed agents.
 func TestHomeOfUser(t *testing.T) {

@@ -25,6 +25,9 @@ type Config struct {
 	// Start starts the host with the log.
 	Start func(context.Context, *eventlog.Log) (*agents.Host, error)
 
+	// Folder returns the folder of sessions that name none.
+	Folder func() (string, error)
+
 	Logger *slog.Logger
 }
 
@@ -43,6 +46,9 @@ type Host struct {
 
 // New returns a Host that has not started.
 func New(cfg Config) *Host { return &Host{cfg: cfg} }
+
+// Folder returns the folder of sessions that name none.
+func (h *Host) Folder() (string, error) { return h.cfg.Folder() }
 
 // Get returns the host, and starts it if need be.
 func (h *Host) Get(ctx context.Context) (*agents.Host, error) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -85,7 +84,7 @@ func (a *area) add(r route) {
 	a.Plain(about, func(in *rest.Request) {
 		ctx := in.Context()
 		c := &call{Request: in, ctx: ctx}
-		err := c.findDirectory()
+		err := c.findDirectory(a.Host.Folder)
 		var out any
 		if err == nil {
 			out, err = r.handle(c)
@@ -114,13 +113,13 @@ type call struct {
 	ctx context.Context //nolint:containedctx // of the request
 
 	// directory is the project's directory: an absolute, clean path. named reports whether
-	// the client named it; otherwise it is the server's working directory.
+	// the client named it; otherwise it is the folder of sessions that name none.
 	directory string
 	named     bool
 }
 
-// findDirectory reads the directory of a request.
-func (c *call) findDirectory() error {
+// findDirectory reads the directory of a request. folder returns the one of requests that name none.
+func (c *call) findDirectory(folder func() (string, error)) error {
 	name := c.Query("directory")
 	if name == "" {
 		// Clients encode the header, because it may have any character.
@@ -134,7 +133,7 @@ func (c *call) findDirectory() error {
 	c.named = name != ""
 	if !c.named {
 		var err error
-		c.directory, err = os.Getwd()
+		c.directory, err = folder()
 		return err
 	}
 	if !filepath.IsAbs(name) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -171,7 +170,7 @@ func Register(api *rest.API, cfg Config) {
 
 // optionsOf returns the options of package agents for a session, and what cannot be set
 // with them.
-func optionsOf(host *agents.Host, o opencomputer.Options, desktopID string) (out agents.SessionOptions, missed []string, err error) {
+func optionsOf(host *agents.Host, folder func() (string, error), o opencomputer.Options, desktopID string) (out agents.SessionOptions, missed []string, err error) {
 	out = agents.SessionOptions{
 		Agent: o.Agent, Cwd: o.Cwd, Model: o.Model, Mode: o.PermissionMode, Desktop: desktopID, Origin: origin, Lenient: true,
 	}
@@ -183,7 +182,7 @@ func optionsOf(host *agents.Host, o opencomputer.Options, desktopID string) (out
 		}
 	}
 	if out.Cwd == "" {
-		if out.Cwd, err = os.Getwd(); err != nil {
+		if out.Cwd, err = folder(); err != nil {
 			return out, nil, err
 		}
 	}
@@ -236,7 +235,7 @@ func (a *area) create(ctx context.Context, in *ocCreate) (*ocCreated, error) {
 	case ok && m.Options.Cwd == "":
 		m.Options.Cwd = box.Dir
 	}
-	o, missed, err := optionsOf(host, m.Options, in.Body.Desktop)
+	o, missed, err := optionsOf(host, a.host.Folder, m.Options, in.Body.Desktop)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func (a *area) begin(ctx context.Context, host *agents.Host, in *sessionCreateIn
 	if err := in.Body.check(); err != nil {
 		return nil, err
 	}
-	o, err := in.Body.options(host)
+	o, err := in.Body.options(host, a.Host.Folder)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -101,8 +100,9 @@ const origin = "rest"
 // streamOf returns the name of a stream whose first entry is the request that made a session.
 func streamOf(session string) string { return "rest:" + session }
 
-// options returns the options of package agents for a session.
-func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error) {
+// options returns the options of package agents for a session. folder returns the folder of one
+// that names none.
+func (c *sessionCreate) options(host *agents.Host, folder func() (string, error)) (agents.SessionOptions, error) {
 	o := agents.SessionOptions{
 		Agent: c.Agent, Cwd: rest.Value(c.Directory), Title: rest.Value(c.Title), Mode: rest.Value(c.AgentMode), Model: rest.Value(c.Model),
 		ThoughtLevel: rest.Value(c.Variant), Desktop: rest.Value(c.Desktop), Origin: origin, Lenient: true,
@@ -120,7 +120,7 @@ func (c *sessionCreate) options(host *agents.Host) (agents.SessionOptions, error
 	}
 	if o.Cwd == "" {
 		var err error
-		if o.Cwd, err = os.Getwd(); err != nil {
+		if o.Cwd, err = folder(); err != nil {
 			return o, err
 		}
 	}
