@@ -224,7 +224,6 @@ func (d *Desktop) close() error {
 	close(d.closing)
 	d.turns.skipWaits()
 	d.control.stop()
-	d.sound.close()
 	d.watch.Wait() // the recovery goroutine changes the session
 	d.mu.Lock()
 	s := d.session
@@ -243,6 +242,7 @@ func (d *Desktop) close() error {
 	if d.group != nil {
 		errs = append(errs, d.group.Close())
 	}
+	d.sound.close()
 	d.awaitCalls()
 	errs = append(errs, d.unshare(), d.dirs.remove())
 	d.mu.Lock()

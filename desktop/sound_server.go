@@ -50,7 +50,9 @@ func (p *programs) soundDir() string { return filepath.Join(p.dirs.runtime, "pul
 // soundSocket is also where programs find PulseAudio by XDG_RUNTIME_DIR alone.
 func (p *programs) soundSocket() string { return filepath.Join(p.soundDir(), "native") }
 
-func (p *programs) soundConfig() string { return filepath.Join(p.soundDir(), "daemon.conf") }
+// soundConfig is not in soundDir, because the desktop's user could change it there and make
+// PulseAudio load other modules.
+func (p *programs) soundConfig() string { return filepath.Join(p.dirs.shared, "pulseaudio.conf") }
 
 func (p *programs) soundPipe() string { return filepath.Join(p.soundDir(), "sound") }
 
@@ -96,10 +98,6 @@ func (s *sound) prepare() error {
 			return fmt.Errorf("prepare sound: %w", err)
 		}
 	}
-	// With flat volumes, the default, a program can change the volume of all others.
-	if err := os.WriteFile(s.d.soundConfig(), []byte("flat-volumes = no\n"), 0o600); err != nil {
-		return fmt.Errorf("prepare sound: %w", err)
-	}
 	if err := unix.Mkfifo(s.d.soundPipe(), 0o600); err != nil {
 		return fmt.Errorf("pipe for sound: %w", err)
 	}
@@ -119,19 +117,41 @@ func (s *sound) prepare() error {
 	return nil
 }
 
-// close ends sound. PulseAudio ends with the desktop's other programs.
+// writeConfig writes the configuration of PulseAudio. With flat volumes, the default, a
+// program can change the volume of all others.
+func (s *sound) writeConfig() error {
+	path := s.d.soundConfig()
+	if err := os.WriteFile(path, []byte("flat-volumes = no\n"), 0o644); err != nil { //nolint:gosec // PulseAudio may run as another user
+		return err
+	}
+	return makeReadable(path)
+}
+
+// close ends sound. PulseAudio has ended before, because it would busy-wait after the
+// shutdown of the socket.
 func (s *sound) close() {
 	s.mu.Lock()
 	s.closed = true
 	socket, pipe := s.socket, s.pipe
 	s.pipe = nil
 	s.mu.Unlock()
+	if socket != nil {
+		endAccepts(socket)
+	}
 	for _, f := range []*os.File{socket, pipe} {
 		if f != nil {
 			_ = f.Close()
 		}
 	}
 	s.work.Wait()
+}
+
+// endAccepts makes a running accept of the socket return, and later ones fail. Close would
+// wait for an accept that blocks: programs with a copy of the socket can make it blocking.
+func endAccepts(socket *os.File) {
+	if raw, err := socket.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) //nolint:gosec // descriptors are small
+	}
 }
 
 func (s *sound) status() SoundStatus {
@@ -154,7 +174,7 @@ func (s *sound) runServer() {
 	var pause pauses
 	var failure *Failure
 	for wait := true; ; {
-		if wait && s.awaitCaller() != nil {
+		if wait && s.awaitCaller() != nil || s.d.isClosing() { // close wakes awaitCaller
 			return
 		}
 		if !pause.wait(s.d.closing) {
@@ -213,7 +233,8 @@ func called(fd uintptr) bool {
 	return err == nil && n > 0
 }
 
-// rejectCallers closes the connections that were not accepted.
+// rejectCallers closes the connections that were not accepted. If a program has made the
+// socket blocking, it waits for more connections until close.
 func (s *sound) rejectCallers() {
 	raw, err := s.socket.SyscallConn()
 	if err != nil {
@@ -232,6 +253,9 @@ func (s *sound) rejectCallers() {
 
 // start starts PulseAudio, which inherits the socket.
 func (s *sound) start() (*supervise.Child, error) {
+	if err := s.writeConfig(); err != nil {
+		return nil, fmt.Errorf("start pulseaudio: %w", err)
+	}
 	socket, err := s.copySocket()
 	if err != nil {
 		return nil, fmt.Errorf("start pulseaudio: %w", err)
