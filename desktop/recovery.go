@@ -31,14 +31,26 @@ const (
 	keyboardPause = time.Second
 )
 
+// part is a part of a desktop that can fail.
+type part int
+
+const (
+	xserverPart part = iota
+	managerPart
+	busPart
+	keyboardPart
+	parts
+)
+
 // recovery replaces the parts of a desktop that die or hang.
 type recovery struct {
 	*lifecycle
-	pauses pauses
+	pauses   pauses
+	failures [parts]*Failure // the first failure of each part that does not work
 }
 
-// run replaces parts until Close. No other goroutine changes a session's children after
-// the start.
+// run replaces parts until Close. If that fails for a part, it tries again, but it also looks
+// at the other parts. No other goroutine changes a session's children after the start.
 func (r *recovery) run() {
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
@@ -63,7 +75,7 @@ func (r *recovery) run() {
 				r.replaceHung(s)
 			}
 		case <-check.C:
-			if r.inUse() {
+			if r.inUse() || r.failures[keyboardPart] != nil {
 				r.check(s)
 			}
 		}
@@ -89,7 +101,7 @@ func (r *recovery) replaceWindowManager(s *session) {
 	if s.wmHung {
 		code, text, s.wmHung = "window_manager_hung", fmt.Sprintf("openbox did not answer for %v", hangLimit), false
 	}
-	r.repair(s, code, text, func(ctx context.Context) error {
+	r.repair(s, managerPart, code, text, func(ctx context.Context) error {
 		err := r.startWindowManager(ctx, s)
 		if err == nil {
 			s.setManaged(true)
@@ -99,7 +111,7 @@ func (r *recovery) replaceWindowManager(s *session) {
 }
 
 func (r *recovery) replaceBus(s *session) {
-	r.repair(s, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), func(ctx context.Context) error {
+	r.repair(s, busPart, "dbus_exited", "dbus-daemon exited"+exitText(s.bus), func(ctx context.Context) error {
 		bus, err := r.startBus(ctx, s)
 		if err == nil {
 			s.bus = bus
@@ -148,13 +160,16 @@ func (r *recovery) replaceSession(s *session) {
 	}
 	s.close()
 	s.stop()
-	r.repair(nil, code, text, func(ctx context.Context) error {
+	r.failures = [parts]*Failure{}
+	start := func(ctx context.Context) error {
 		next, err := r.newSession(ctx)
 		if err == nil {
 			r.install(next)
 		}
 		return err
-	})
+	}
+	for !r.repair(nil, xserverPart, code, text, start) && !r.isClosing() {
+	}
 }
 
 var errHung = errors.New("the X server does not answer")
@@ -189,48 +204,70 @@ func (s *session) probe(limit time.Duration, closing <-chan struct{}, question f
 	return x11.ErrConnClosed
 }
 
-// repair calls start until it succeeds, the desktop is closed, or the X server of s ends.
-func (r *recovery) repair(s *session, code, text string, start func(context.Context) error) {
-	cause := r.fail(code, errors.New(text))
-	for r.pauses.wait(r.closing) {
-		err := r.attempt(s, start)
-		if err == nil {
-			r.restarted(cause)
-			return
-		}
-		if r.isClosing() {
-			return
-		}
-		r.fail("start_failed", err)
-		if s != nil && s.serverGone() {
-			return
-		}
+// repair calls start once, after a pause, to repair a part that has failed with code and text. It
+// reports whether the part works. It ends when the desktop is closed.
+func (r *recovery) repair(s *session, p part, code, text string, start func(context.Context) error) bool {
+	if r.failures[p] == nil {
+		r.failures[p] = r.fail(code, errors.New(text))
 	}
+	if !r.pauses.wait(r.closing) {
+		return false
+	}
+	if err := r.attempt(s, start); err != nil {
+		if !r.isClosing() {
+			r.fail("start_failed", err)
+		}
+		return false
+	}
+	cause := r.failures[p]
+	r.failures[p] = nil
+	r.restarted(cause, r.failures == [parts]*Failure{})
+	return true
 }
 
-// attempt calls start with a deadline. It ends start when the desktop is closed, even if
-// the X server of s hangs.
+// attempt calls start with a deadline. It closes the connection of s, which ends start, when
+// the desktop is closed or the X server of s hangs.
 func (r *recovery) attempt(s *session, start func(context.Context) error) error {
 	ctx, cancel := endWith(context.Background(), r.closing)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		if s != nil {
-			_ = s.conn.Close()
-		}
-	})()
+	if s == nil {
+		ctx, cancel := limitStart(ctx)
+		defer cancel()
+		return start(ctx)
+	}
+	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })()
 	ctx, cancel = limitStart(ctx)
 	defer cancel()
-	return start(ctx)
+	var err error
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		err = panics.Catch(s.log, "repair the desktop", func() error { return start(ctx) })
+	}()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
+	for {
+		select {
+		case <-started:
+			return err
+		case <-check.C:
+			if errors.Is(s.probe(hangLimit, started, s.conn.Sync), errHung) && s.xserver != nil {
+				s.hung = true // run replaces it when the connection has ended
+				_ = s.conn.Close()
+			}
+		}
+	}
 }
 
 func limitStart(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, startLimit, &DeadlineError{Op: "start", After: startLimit})
 }
 
-func (l *lifecycle) restarted(after *Failure) {
+// restarted records that a part works again. whole says whether all parts work.
+func (l *lifecycle) restarted(after *Failure, whole bool) {
 	l.mu.Lock()
 	l.restarts++
-	if l.state == StateFailed {
+	if whole && l.state == StateFailed {
 		l.state = StateActive
 	}
 	l.mu.Unlock()
@@ -293,15 +330,18 @@ func (r *recovery) check(s *session) {
 		r.replaceWindowManager(s)
 		return
 	}
-	missing := r.checkKeyboard(s)
-	if missing == "" || !r.rest(s, keyboardPause) {
-		return
+	missing := ""
+	if r.failures[keyboardPart] == nil {
+		if r.checkKeyboard(s) == "" || !r.rest(s, keyboardPause) {
+			return
+		}
+		if missing = r.checkKeyboard(s); missing == "" {
+			return
+		}
 	}
-	if missing = r.checkKeyboard(s); missing != "" {
-		r.repair(s, "keyboard_broken", "the keyboard has no "+missing, func(context.Context) error {
-			return s.probe(hangLimit, r.closing, s.input.Keyboard.Restore)
-		})
-	}
+	r.repair(s, keyboardPart, "keyboard_broken", "the keyboard has no "+missing, func(context.Context) error {
+		return s.probe(hangLimit, r.closing, s.input.Keyboard.Restore)
+	})
 }
 
 // managerResponds reports whether the window manager answers within hangLimit. It

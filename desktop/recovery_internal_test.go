@@ -70,12 +70,13 @@ func TestRestartCause(t *testing.T) {
 	sub := d.events.Subscribe(0)
 	defer sub.Close()
 	attempts := 0
-	d.repair(nil, "xserver_exited", "Xvfb exited", func(context.Context) error {
+	for !d.repair(nil, xserverPart, "xserver_exited", "Xvfb exited", func(context.Context) error {
 		if attempts++; attempts < 3 {
 			return errors.New("no memory")
 		}
 		return nil
-	})
+	}) {
+	}
 	for _, want := range []struct {
 		kind EventType
 		code string

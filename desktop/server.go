@@ -175,7 +175,8 @@ func (p *programs) startWindowManager(ctx context.Context, s *session) error {
 		return err
 	}
 	for range 3 {
-		s.wm, err = p.group.Start(supervise.Spec{
+		var child *supervise.Child
+		child, err = p.group.Start(supervise.Spec{
 			Name: "openbox", Path: "openbox", Args: []string{"--sm-disable"},
 			Env: p.openboxEnviron(s.env), Dir: p.dirs.home, LogPath: p.dirs.log,
 			Credential: p.user.Credential,
@@ -183,6 +184,7 @@ func (p *programs) startWindowManager(ctx context.Context, s *session) error {
 		if err != nil {
 			return fmt.Errorf("start openbox: %w", err)
 		}
+		s.wm = child
 		if err = s.waitWindowManager(ctx); err == nil {
 			return nil
 		}
