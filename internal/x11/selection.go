@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xfixes"
@@ -169,7 +170,8 @@ func (cb *Clipboard) Set(ctx context.Context, sel SelectionName, content Content
 // Get reads a selection as typ: TypeText, TypePNG or another MIME type. It returns
 // ErrNoContent if there is nothing of that type, ErrTransferStalled if the owner does not
 // answer for ten seconds, and ErrContentTooLarge if the content has more than most bytes:
-// it stops reading there, even if the owner sends more.
+// it stops reading there, even if the owner sends more. The limit also applies to text in UTF-8
+// that the owner sent in Latin-1.
 func (cb *Clipboard) Get(ctx context.Context, sel SelectionName, typ string, most int) ([]byte, error) {
 	name, err := cb.selection(sel)
 	if err != nil {
@@ -221,6 +223,9 @@ func (cb *Clipboard) get(ctx context.Context, sel xproto.Atom, typ string, most 
 		case err != nil:
 			return nil, err
 		case isText && got.typ == xproto.AtomString:
+			if latin1Length(got.data) > most {
+				return nil, ErrContentTooLarge
+			}
 			return decodeLatin1(got.data), nil
 		case got.typ == target, isText && slices.Contains(candidates, got.typ):
 			return got.data, nil
@@ -256,11 +261,27 @@ func isTextType(typ string) bool {
 	return typ == "" || base == "text/plain"
 }
 
-// decodeLatin1 converts Latin-1, the encoding of STRING (ICCCM 2.7.1), to UTF-8.
+// decodeLatin1 converts Latin-1, the encoding of STRING (ICCCM 2.7.1), to UTF-8. It returns b
+// if that is ASCII.
 func decodeLatin1(b []byte) []byte {
-	runes := make([]rune, len(b))
-	for i, c := range b {
-		runes[i] = rune(c)
+	n := latin1Length(b)
+	if n == len(b) {
+		return b
 	}
-	return []byte(string(runes))
+	text := make([]byte, 0, n)
+	for _, c := range b {
+		text = utf8.AppendRune(text, rune(c))
+	}
+	return text
+}
+
+// latin1Length returns the length of the UTF-8 that decodeLatin1 returns.
+func latin1Length(b []byte) int {
+	n := len(b)
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			n++
+		}
+	}
+	return n
 }

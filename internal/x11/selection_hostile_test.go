@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -121,5 +122,36 @@ func TestSelectionReplacedContents(t *testing.T) {
 	p.check(xproto.DeletePropertyChecked(p.x, p.win, p.atom("P")))
 	if r := p.property("P"); r.Type != p.atom("UTF8_STRING") || len(r.Value) < 200_000 {
 		t.Errorf("a replaced content continues with type %d and %d bytes", r.Type, len(r.Value))
+	}
+}
+
+// TestSelectionLatin1 reads text in Latin-1, which has more bytes in UTF-8. The limit of the read
+// applies to both.
+func TestSelectionLatin1(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 16
+	s := testx11.Start(t, 320, 200)
+	cb := openClipboard(t, s)
+	p := newPeer(t, s)
+	var size atomic.Int64
+	p.conn.Handle(func(ev xgb.Event) {
+		if e, ok := ev.(xproto.SelectionRequestEvent); ok {
+			answer := xproto.SelectionNotifyEvent{Time: e.Time, Requestor: e.Requestor, Selection: e.Selection, Target: e.Target}
+			if e.Target == xproto.AtomString {
+				answer.Property = e.Property
+				data := bytes.Repeat([]byte{0xe9}, int(size.Load()))
+				xproto.ChangeProperty(p.x, xproto.PropModeReplace, e.Requestor, e.Property, e.Target, 8, uint32(len(data)), data)
+			}
+			xproto.SendEvent(p.x, false, e.Requestor, 0, string(answer.Bytes()))
+		}
+	})
+	p.own("CLIPBOARD")
+	size.Store(most / 2)
+	if b, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, most); err != nil || string(b) != strings.Repeat("é", most/2) {
+		t.Errorf("Get() = %d bytes, %v, want %d", len(b), err, most)
+	}
+	size.Store(most/2 + 1)
+	if b, err := cb.Get(soon(t), x11.SelectionClipboard, x11.TypeText, most); !errors.Is(err, x11.ErrContentTooLarge) {
+		t.Errorf("Get() = %d bytes, %v, want ErrContentTooLarge", len(b), err)
 	}
 }
