@@ -37,11 +37,42 @@ func TestForkBombInCgroup(t *testing.T) {
 	s.signal(t, 15)
 }
 
+// TestLaunchWithoutRoom has a client launch programs of another user at the limit of tasks: the
+// server has no fewer threads afterwards, although it works with that user's rights. The limit
+// is below the number of tasks, as if a fork bomb took the place of each that ends.
+func TestLaunchWithoutRoom(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root may run programs as another user")
+	}
+	dir := pidsGroup(t, 500)
+	s := serveAs(t, "sh", environ(t), "-c", "echo $$ >"+dir+"/cgroup.procs && exec "+binary+" server --port 0 --desktop-user www-data")
+	s.ask(t, "/v1/desktop/start", "{}", nil)
+	allow := func(tasks string) {
+		if err := os.WriteFile(filepath.Join(dir, "pids.max"), []byte(tasks), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const launch = `{"app":"true"}`
+	s.ask(t, "/v1/desktop/launch", launch, nil)
+	allow("1")
+	for range 200 {
+		status, answer := s.call(t, "/v1/desktop/launch", launch)
+		if status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "limit of processes") {
+			t.Fatalf("%d: %s", status, answer)
+		}
+	}
+	allow("500")
+	s.ask(t, "/v1/desktop/launch", launch, nil)
+	s.signal(t, 15)
+}
+
 // pidsGroup makes a control group with a limit of tasks.
 func pidsGroup(t *testing.T, limit int) string {
 	t.Helper()
 	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
-		dir := filepath.Join(root, "deskhand-test-"+strconv.Itoa(os.Getpid()))
+		dir := filepath.Join(root, "deskhand-test-"+strconv.Itoa(os.Getpid())+"-"+t.Name())
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
 		}

@@ -110,6 +110,50 @@ func TestDoEnds(t *testing.T) {
 	}
 }
 
+// Do ends no thread: at the limit of processes the runtime could not make another one, and would
+// end the program. The threads get all their rights back.
+func TestDoKeepsThreads(t *testing.T) { //nolint:paralleltest // other calls of Do change rights meanwhile
+	u := otherUser(t)
+	want := rightsOf(t, os.Getpid())
+	threads := make(map[int]bool)
+	for n := range 200 {
+		err := u.Do(func() error {
+			threads[unix.Gettid()] = true
+			if n%2 == 0 {
+				return fs.ErrInvalid
+			}
+			return nil
+		})
+		if (n%2 == 0) != errors.Is(err, fs.ErrInvalid) {
+			t.Fatal(err)
+		}
+	}
+	for id := range threads {
+		if got := rightsOf(t, id); got != want {
+			t.Errorf("thread %d has the rights\n%s, want\n%s", id, got, want)
+		}
+	}
+}
+
+// rightsOf returns the ids and capabilities of a thread of this program, "" if it has ended.
+func rightsOf(t *testing.T, id int) (rights string) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(id) + "/status")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		switch name, _, _ := strings.Cut(line, ":"); name {
+		case "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb":
+			rights += line
+		}
+	}
+	return rights
+}
+
 // left reports whether a thread of this program has the user's rights.
 func left(t *testing.T, u User) bool {
 	t.Helper()
