@@ -2,12 +2,16 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // daemons is what starts a program in a terminal, one with pipes that ignores
@@ -57,6 +61,38 @@ func TestNoProcessOutlivesTheServer(t *testing.T) {
 				t.Errorf("left running: %v", left)
 			}
 		})
+	}
+}
+
+// TestDesktopEndsHidden stops a desktop of another user. That ends a process that has left its
+// session and its parent and has cleared its environment.
+func TestDesktopEndsHidden(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t)
+	if os.Getuid() != 0 {
+		t.Skip("only root may run programs as another user")
+	}
+	s := serve(t, environ(t), "--desktop-user", "www-data")
+	s.ask(t, "/v1/desktop/start", "{}", nil)
+	seconds := strconv.Itoa(1e9 + os.Getpid())
+	s.ask(t, "/v1/desktop/launch", `{"app":"sh","args":["-c","setsid -f env -i sleep `+seconds+`"]}`, nil)
+	var hidden []process
+	poll(t, readyLimit, "the process hides", func() string {
+		all, _ := snapshot(t)
+		for _, p := range all {
+			if procFile(p.pid, "cmdline") == "sleep\x00"+seconds+"\x00" {
+				hidden = []process{p}
+				return ""
+			}
+		}
+		return "there is none"
+	})
+	if !strings.Contains(procFile(hidden[0].pid, "cgroup"), "/deskhand_users-") {
+		t.Skip("no control groups of version 2 can be made here")
+	}
+	s.ask(t, "/v1/desktop/stop", "{}", nil)
+	if all, _ := snapshot(t); all[hidden[0].pid] == hidden[0] {
+		t.Error("the process outlives the desktop")
 	}
 }
 

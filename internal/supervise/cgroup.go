@@ -2,11 +2,13 @@ package supervise
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,10 +18,43 @@ const usersPrefix = "deskhand_users-"
 
 const cgroupEnd = time.Second // for killed processes to leave a control group
 
-// makeUsersCgroup makes a control group for children of other users, which only root
-// can leave, and registers it with the guardian. It returns nil where that is not possible.
-func makeUsersCgroup() *os.File {
+// allUsersCgroup returns a control group for children of other users, which only root can
+// leave, and which is registered with the guardian. It returns nil where that is not possible.
+var allUsersCgroup = sync.OnceValue(func() *os.File {
 	return makeCgroup(fmt.Sprintf("%s%d-", usersPrefix, os.Getpid()), 0o755)
+})
+
+// usersCgroup returns the control group for the group's children of other users: one below
+// allUsersCgroup, or that one if none can be made. It returns nil if nothing would remove them
+// after this program: there is no guardian, and this program is not process 1.
+func (g *Group) usersCgroup() *os.File {
+	if program.guard.Load() == nil && os.Getpid() != 1 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := allUsersCgroup()
+	if g.users == nil && all != nil {
+		dir := filepath.Join(all.Name(), g.token)
+		if os.Mkdir(dir, 0o755) != nil {
+			return all
+		}
+		f, err := os.Open(dir)
+		if err != nil {
+			_ = os.Remove(dir)
+			return all
+		}
+		g.users = f
+	}
+	return g.users
+}
+
+// endUsersCgroup kills the processes in the group's control group, and removes it.
+func (g *Group) endUsersCgroup() error {
+	if g.users == nil {
+		return nil
+	}
+	return errors.Join(g.users.Close(), endCgroup(g.users.Name()))
 }
 
 // makeCgroup makes a control group below this program's own, and registers it with the

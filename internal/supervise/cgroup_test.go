@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,5 +113,61 @@ func TestCgroupRefused(t *testing.T) {
 	<-c.Done()
 	if e := c.Exit(); e.Code != 0 {
 		t.Error(e)
+	}
+}
+
+// hiding starts a process that leaves its tree and its session and clears its environment, and
+// prints its number. It ends when the process has done so.
+const hiding = `echo $(setsid -f env -i sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1')`
+
+// playCloser runs groups whose children of another user hide, closes one, and prints "ended" if
+// that has ended its processes alone.
+func playCloser() error {
+	guardian, err := StartGuardian(nil)
+	if err != nil {
+		return err
+	}
+	u, err := LookupUser(os.Getenv("SUPERVISE_TEST_USER"))
+	if err != nil {
+		return err
+	}
+	var groups [2]*Group
+	var hidden [2]int
+	for i := range groups {
+		if groups[i], err = NewGroup(GroupConfig{}); err != nil {
+			return err
+		}
+		c, err := groups[i].Start(Spec{Path: "sh", Args: []string{"-c", hiding}, Dir: "/", Credential: u.Credential})
+		if err != nil {
+			return err
+		}
+		<-c.Done()
+		if hidden[i], err = strconv.Atoi(strings.TrimSpace(c.Tail())); err != nil || !alive(hidden[i]) {
+			return fmt.Errorf("no process hides: %q", c.Tail())
+		}
+	}
+	err = groups[0].Close()
+	if err != nil || alive(hidden[0]) || !alive(hidden[1]) {
+		return fmt.Errorf("close: %v; the process is alive: %v, that of another group: %v", err, alive(hidden[0]), alive(hidden[1]))
+	}
+	if err := groups[1].Close(); err != nil || alive(hidden[1]) {
+		return fmt.Errorf("close: %v; the process is alive: %v", err, alive(hidden[1]))
+	}
+	if all := allUsersCgroup(); all != nil {
+		if left, err := filepath.Glob(filepath.Join(all.Name(), "*", "cgroup.procs")); err != nil || len(left) > 0 {
+			return fmt.Errorf("control groups are left: %v, %w", left, err)
+		}
+	}
+	fmt.Println("ended")
+	return guardian.Close()
+}
+
+// The end of a group ends other users' processes that hide, before the program ends.
+func TestCloseEndsUsersCgroup(t *testing.T) {
+	t.Parallel()
+	cgroupFolder(t) // or skip
+	u := otherUser(t)
+	if _, line := startRole(t, "closer", "SUPERVISE_TEST_USER="+u.Name); line != "ended\n" {
+		t.Error(line)
 	}
 }

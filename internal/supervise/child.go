@@ -127,8 +127,8 @@ func (c *Child) fork(s Spec, st *streams) error {
 	attr.Sys.Setpgid = !attr.Sys.Setsid
 	attr.Sys.Setctty = s.TTY != nil // of descriptor 0
 	attr.Sys.Credential = c.group.mark.credential(s.Credential)
-	if p := program.guard.Load(); p != nil && s.Cgroup == nil && s.Credential != nil {
-		s.Cgroup = p.users()
+	if s.Cgroup == nil && s.Credential != nil {
+		s.Cgroup = c.group.usersCgroup()
 	}
 	if s.Cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.Cgroup.Fd())

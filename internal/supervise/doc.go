@@ -48,7 +48,8 @@
 // that nothing else uses (RLIMIT_LOCKS). The guardian and [Sweep] find processes by that
 // mark. [Child.Stop] and [Group.Close] do not: they cannot find a process that hides its
 // environment, as setuid programs do, and leaves its tree. A caller that needs this
-// starts the child in its own control group (Spec.Cgroup).
+// starts the child in its own control group (Spec.Cgroup). Where this program can make control
+// groups, children of other users are in one of their Group, whose Close ends all processes in it.
 //
 // # Concurrency
 //

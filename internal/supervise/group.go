@@ -71,6 +71,7 @@ type Group struct {
 	starting sync.WaitGroup // added to only while not closed
 	kids     []*Child       // in the order of their starts: all that run, and the last ended ones
 	pumps    []*pump        // in the order of their starts
+	users    *os.File       // the control group of children of other users, or nil
 }
 
 // NewGroup returns an empty group, which must be closed. It fails only if the clock since
@@ -260,7 +261,8 @@ func (g *Group) forget(p *pump) {
 
 // Close ends all children and the processes that they started, inside and outside of
 // their process groups: SIGTERM, then SIGKILL after the longest grace of running
-// children. If no child runs, the grace is the group's.
+// children. If no child runs, the grace is the group's. Then it kills what is left in the control
+// group of children of other users.
 //
 // Close returns when no process is left, or a [LeftoverError] five seconds after SIGKILL.
 // It also returns errors of /proc and of the group's record. Further calls wait for the
@@ -289,6 +291,7 @@ func (g *Group) close() error {
 		grace = max(0, g.cfg.Grace) // for processes that ended children started
 	}
 	err := endChildren(context.Background(), kids, tag{text: g.token, since: g.since}, grace)
+	err = errors.Join(err, g.endUsersCgroup())
 	if err == nil {
 		for _, c := range kids {
 			<-c.done

@@ -81,7 +81,7 @@ func StartGuardian(logger *slog.Logger) (*Guardian, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the guardian: %w", err)
 	}
-	program.guard.Store(&guard{token: o.token, mark: o.mark, guardian: g, users: sync.OnceValue(makeUsersCgroup)})
+	program.guard.Store(&guard{token: o.token, mark: o.mark, guardian: g})
 	go g.watch(cmd)
 	return g, nil
 }

@@ -134,7 +134,11 @@ func TestGuardianEndsUsersCgroup(t *testing.T) {
 	if err != nil || len(groups) != 1 {
 		t.Fatalf("the control groups are %v, %v", groups, err)
 	}
-	procs := filepath.Join(groups[0], "cgroup.procs")
+	of, err := filepath.Glob(filepath.Join(groups[0], "*", "cgroup.procs"))
+	if err != nil || len(of) != 1 {
+		t.Fatalf("the control groups below are %v, %v", of, err)
+	}
+	procs := of[0]
 	if b, err := os.ReadFile(procs); err != nil || len(b) == 0 {
 		t.Errorf("the child is not in the group: %q, %v", b, err)
 	}

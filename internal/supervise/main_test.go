@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		exitWith(playOwner())
 	case "guarded":
 		exitWith(playGuarded())
+	case "closer":
+		exitWith(playCloser())
 	case "reaper":
 		exitWith(playReaper())
 	case "ignorer":

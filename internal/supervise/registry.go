@@ -30,7 +30,6 @@ type guard struct {
 	token    string // in their environment, before the group's token
 	mark     mark
 	guardian *Guardian
-	users    func() *os.File // returns the control group of other users' children, or nil
 }
 
 // program is the only registry. A program has one set of children, whichever object
