@@ -110,16 +110,8 @@ func shortened(args []string) []string {
 	return short
 }
 
-// drivers returns the variables that choose the libraries and devices of video encoders.
-func drivers() []string {
-	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		name, paths, _ := strings.Cut(kv, "=")
-		if name == "LD_LIBRARY_PATH" { // an empty path is the working directory
-			return slices.ContainsFunc(filepath.SplitList(paths), func(path string) bool { return !filepath.IsAbs(path) })
-		}
-		return !slices.ContainsFunc([]string{"LIBVA_", "CUDA_", "NVIDIA_"}, func(p string) bool { return strings.HasPrefix(name, p) })
-	})
-}
+// drivers are the variables that choose the libraries and devices of video encoders.
+var drivers = []string{"CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LIBVA_DRIVERS_PATH", "LIBVA_DRIVER_NAME", "NVIDIA_VISIBLE_DEVICES"}
 
 func (s Spec) resolve() (command, error) {
 	if s.Path == "" {
@@ -127,7 +119,10 @@ func (s Spec) resolve() (command, error) {
 	}
 	env := s.Env
 	if env == nil {
-		env = slices.Concat(Inherit(true), drivers())
+		env = slices.Concat(Inherit(true), slices.DeleteFunc(Inherit(false), func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return !slices.Contains(drivers, name)
+		}))
 		if s.Dir != "" {
 			env = Environ(env, "PWD="+s.Dir)
 		}
