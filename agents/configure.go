@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // MCPServer is a tool server of a session.
@@ -156,7 +157,9 @@ func (m *MCPServer) setLocal(e mcpEntry) error {
 		argv = append([]string{"env", "-C", e.Cwd}, argv...)
 	}
 	m.Command, m.Args = argv[0], argv[1:]
-	m.Env = map[string]string{}
+	// Codex gives the server little of its own environment.
+	name, value, _ := strings.Cut(supervise.NoCompileCache, "=")
+	m.Env = map[string]string{name: value}
 	maps.Copy(m.Env, e.Environment)
 	maps.Copy(m.Env, e.Env)
 	return nil
