@@ -116,7 +116,7 @@ func (c Config) checkPrograms() error {
 			return err
 		}
 	}
-	for _, dir := range filepath.SplitList(os.Getenv("XDG_DATA_DIRS")) {
+	for _, dir := range filepath.SplitList(cmp.Or(os.Getenv("XDG_DATA_DIRS"), "/usr/local/share:/usr/share")) {
 		if err := check("XDG_DATA_DIRS", filepath.Join(dir, "deskhand", "agents")); err != nil {
 			return err
 		}
