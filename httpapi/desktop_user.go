@@ -8,6 +8,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/userhome"
 )
@@ -116,8 +117,8 @@ func (c Config) checkPrograms() error {
 			return err
 		}
 	}
-	for _, dir := range filepath.SplitList(cmp.Or(os.Getenv("XDG_DATA_DIRS"), "/usr/local/share:/usr/share")) {
-		if err := check("XDG_DATA_DIRS", filepath.Join(dir, "deskhand", "agents")); err != nil {
+	for _, dir := range registry.SharedDirs(os.Getenv("XDG_DATA_DIRS")) {
+		if err := check("XDG_DATA_DIRS", dir); err != nil {
 			return err
 		}
 	}

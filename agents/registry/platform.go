@@ -84,9 +84,9 @@ func dataHome(env func(string) string) string {
 	return ""
 }
 
-// sharedDirs returns the directories of agents that are installed for all users, from the
-// value of XDG_DATA_DIRS.
-func sharedDirs(value string) []string {
+// SharedDirs returns the directories of agents that are installed for all users, as absolute paths,
+// from the value of XDG_DATA_DIRS.
+func SharedDirs(value string) []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(cmp.Or(value, "/usr/local/share:/usr/share")) {
 		if filepath.IsAbs(dir) {

@@ -121,7 +121,7 @@ func New(cfg Config) (*Registry, error) {
 		if home := dataHome(r.variable); home != "" {
 			r.cfg.Dir = filepath.Join(home, "deskhand", "agents")
 		}
-		r.shared = sharedDirs(r.variable("XDG_DATA_DIRS"))
+		r.shared = SharedDirs(r.variable("XDG_DATA_DIRS"))
 	}
 	r.group = sync.OnceValues(r.newGroup)
 	r.close = sync.OnceValue(r.end)
