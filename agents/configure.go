@@ -157,7 +157,7 @@ func (m *MCPServer) setLocal(e mcpEntry) error {
 		argv = append([]string{"env", "-C", e.Cwd}, argv...)
 	}
 	m.Command, m.Args = argv[0], argv[1:]
-	// Codex gives the server little of its own environment.
+	// Not all agents pass their environment on: Codex does not.
 	name, value, _ := strings.Cut(supervise.NoCompileCache, "=")
 	m.Env = map[string]string{name: value}
 	maps.Copy(m.Env, e.Environment)

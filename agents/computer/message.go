@@ -9,7 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Limits of a message. The SDK repeats parts of a message in its errors, and takes up to five bytes for one.
+// Limits of a message. The SDK repeats parts of a message in its errors, and writes up to five bytes
+// for each of them.
 const (
 	// maxRequest bounds a message. The largest ones have a text for the clipboard.
 	maxRequest = 8 << 20
