@@ -22,7 +22,7 @@ import (
 var (
 	only   = flag.String("only", "", "the `program` to measure; all if empty")
 	rounds = flag.Int("rounds", 3, "how often to start each program")
-	fixed  = flag.Bool("fixed", false, "wait for 200 ms without any change instead of Settle")
+	still  = flag.Duration("still", 0, "wait until nothing changes for this `time`, instead of Settle")
 )
 
 const (
@@ -151,8 +151,8 @@ func (t *tally) measure(ctx context.Context, d *desktop.Desktop, w *watcher, ste
 	}
 	var r desktop.Settled
 	var err error
-	if *fixed {
-		r.Quiet = w.still(quiet, time.Now().Add(timeout))
+	if *still > 0 {
+		r.Quiet = w.still(*still, time.Now().Add(timeout))
 	} else if r, err = d.Settle(ctx, quiet, timeout); err != nil {
 		return err
 	}
