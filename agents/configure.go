@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/folders"
-	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // MCPServer is a tool server of a session.
@@ -111,7 +110,11 @@ func (env environment) lookup(name string) (value string, ok bool) {
 // Environment variables come from the host's environment for agents. enabled is false if
 // the entry is switched off.
 func (h *Host) ServerOf(name string, entry json.RawMessage) (m MCPServer, enabled bool, err error) {
-	return serverOf(name, entry, h.launcher.environ())
+	env, err := h.launcher.environ()
+	if err != nil {
+		return m, false, err
+	}
+	return serverOf(name, entry, env)
 }
 
 // serverOf returns the MCP server that an entry describes. ok is false when the
@@ -130,7 +133,7 @@ func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, o
 	case "remote", "http":
 		err = m.setRemote(e, env)
 	case "local", "stdio":
-		err = m.setLocal(e)
+		err = m.setLocal(e, env)
 	default:
 		err = fmt.Errorf("type %q is neither local nor remote", e.Type)
 	}
@@ -140,7 +143,7 @@ func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, o
 	return m, true, nil
 }
 
-func (m *MCPServer) setLocal(e mcpEntry) error {
+func (m *MCPServer) setLocal(e mcpEntry, env environment) error {
 	var argv []string
 	var program string
 	if json.Unmarshal(e.Command, &program) == nil {
@@ -158,8 +161,10 @@ func (m *MCPServer) setLocal(e mcpEntry) error {
 	}
 	m.Command, m.Args = argv[0], argv[1:]
 	// Not all agents pass their environment on: Codex does not.
-	name, value, _ := strings.Cut(supervise.NoCompileCache, "=")
-	m.Env = map[string]string{name: value}
+	m.Env = map[string]string{}
+	if temp, ok := env.lookup("TMPDIR"); ok {
+		m.Env["TMPDIR"] = temp
+	}
 	maps.Copy(m.Env, e.Environment)
 	maps.Copy(m.Env, e.Env)
 	return nil

@@ -51,7 +51,7 @@ func (l *launcher) mount(ctx, process context.Context, desktop, agent string) (M
 }
 
 // environ returns an agent's environment with additional variables.
-func (l *launcher) environ(sets ...[]string) []string {
+func (l *launcher) environ(sets ...[]string) ([]string, error) {
 	return environ(l.user, l.cfg.environ(), slices.Concat(sets...))
 }
 
@@ -157,9 +157,13 @@ func inherited(clean bool, secrets []string) []string {
 	})...)
 }
 
-// environ returns an agent's environment: base, set, IS_SANDBOX and supervise.NoCompileCache.
-func environ(user supervise.User, base, set []string) []string {
-	set = append(set, supervise.NoCompileCache)
+// environ returns an agent's environment: base, TMPDIR, set and IS_SANDBOX.
+func environ(user supervise.User, base, set []string) ([]string, error) {
+	temp, err := user.TempDir()
+	if err != nil {
+		return nil, err
+	}
+	set = append([]string{"TMPDIR=" + temp}, set...)
 	// As root, Claude Code asks for permissions unless this is exactly "1". Its adapter
 	// accepts other values as well, and then they disagree.
 	if user.Root() {
@@ -167,5 +171,5 @@ func environ(user supervise.User, base, set []string) []string {
 	} else if !slices.Contains(base, "IS_SANDBOX=1") {
 		set = append(set, "IS_SANDBOX")
 	}
-	return user.Environ(base, set...)
+	return user.Environ(base, set...), nil
 }

@@ -388,8 +388,8 @@ func TestEnvironment(t *testing.T) {
 		if strings.Contains(got, "secret") || !strings.Contains(got, `"ANTHROPIC_API_KEY=key"`) {
 			t.Errorf("environment = %s", got)
 		}
-		if !strings.Contains(got, `"NODE_DISABLE_COMPILE_CACHE=1"`) {
-			t.Errorf("code of the directory for temporary files is executed: environment = %s", got)
+		if want := fmt.Sprintf(`"TMPDIR=%s/deskhand-%d-programs"`, strings.TrimSuffix(os.TempDir(), "/"), os.Geteuid()); !strings.Contains(got, want) {
+			t.Errorf("no %s: environment = %s", want, got)
 		}
 		if clean == strings.Contains(got, "SOME_VARIABLE") {
 			t.Errorf("clean %v: environment = %s", clean, got)

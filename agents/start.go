@@ -138,7 +138,10 @@ func (s *server) spawn(ctx context.Context, agent string, before, newest eventlo
 	if s.isDeleted() { // for example while it was installed
 		return nil, ErrServerNotFound
 	}
-	env := h.launcher.environ(launch.Env, mounted.Env)
+	env, err := h.launcher.environ(launch.Env, mounted.Env)
+	if err != nil {
+		return nil, &StartError{agent, err}
+	}
 	child, err := h.launcher.start(agent, launch, env)
 	switch {
 	case errors.Is(err, supervise.ErrClosed):

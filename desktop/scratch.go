@@ -1,20 +1,18 @@
 package desktop
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/removetree"
+	"github.com/deskhand/deskhand/internal/userhome"
 )
 
 // The temporary directories of desktops are in one folder for each user, so that the next
@@ -34,43 +32,14 @@ const (
 // errInUse is returned if another desktop, of any program, has locked a directory.
 var errInUse = errors.New("is in use by another desktop")
 
-// scratchBase returns the folder of this user's temporary directories of a mode.
-// Other users can write to its parent, so the owner of the folder is checked. Root moves
-// another user's folder of that name away: that user could stop all desktops with it.
+// scratchBase returns the folder of this user's temporary directories of a mode; see
+// [userhome.Claim].
 func scratchBase(mode fs.FileMode) (string, error) {
-	base := filepath.Join(os.TempDir(), "deskhand-"+strconv.Itoa(os.Geteuid()))
+	base := userhome.TemporaryPath()
 	if mode == openMode {
 		base += "-open"
 	}
-	if err := makeMode(base, mode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("temporary directory: %w", err)
-	}
-	info, err := os.Lstat(base)
-	if err != nil {
-		return "", fmt.Errorf("temporary directory: %w", err)
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if ok && owner.Uid != 0 && os.Geteuid() == 0 {
-		if err = os.Rename(base, base+"-foreign-"+rand.Text()); err == nil {
-			err = makeMode(base, mode)
-		}
-		if err != nil {
-			return "", fmt.Errorf("temporary directory: %w", err)
-		}
-		return base, nil
-	}
-	if !ok || !info.IsDir() || info.Mode().Perm() != mode || int(owner.Uid) != os.Geteuid() {
-		return "", fmt.Errorf("temporary directory %s: is not this user's own with mode %#o; remove it or set TMPDIR", base, mode)
-	}
-	return base, nil
-}
-
-// makeMode makes a directory with a mode, whatever the umask is.
-func makeMode(dir string, mode fs.FileMode) error {
-	if err := os.Mkdir(dir, mode); err != nil {
-		return err
-	}
-	return os.Chmod(dir, mode)
+	return base, userhome.Claim(base, mode, os.Geteuid(), os.Getegid())
 }
 
 // newScratch makes a temporary directory of a mode.

@@ -66,7 +66,10 @@ func (r *Registry) ask(ctx context.Context, c Command) (tail string, err error) 
 		env = append(slices.Clone(env), "IS_SANDBOX=1")
 	}
 	answers := newAnswers()
-	spec := r.atHome(supervise.Spec{Name: c.Agent, Path: c.Path, Args: c.Args, Env: r.agentEnv(env...), Stdin: stdin, Stdout: answers})
+	spec, err := r.asAgent(supervise.Spec{Name: c.Agent, Path: c.Path, Args: c.Args, Env: env, Stdin: stdin, Stdout: answers})
+	if err != nil {
+		return "", err
+	}
 	folder, err := json.Marshal(spec.Dir)
 	if err != nil {
 		return "", err

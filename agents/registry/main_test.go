@@ -75,5 +75,6 @@ done`, initialize, session)
 
 // specOf returns the Spec that starts a command.
 func specOf(r *Registry, c Command) supervise.Spec {
-	return supervise.Spec{Path: c.Path, Args: c.Args, Env: r.agentEnv(c.Env...)}
+	spec, _ := r.asAgent(supervise.Spec{Path: c.Path, Args: c.Args, Env: c.Env})
+	return spec
 }

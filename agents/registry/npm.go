@@ -29,6 +29,7 @@ const (
 type npm struct {
 	in      *installation
 	staging string
+	env     []string
 	cache   string // --cache of npm; empty: the configured one
 }
 
@@ -39,7 +40,11 @@ func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, 
 	if _, err := in.r.lookPath("npm"); err != nil {
 		return nil, in.fail(errors.New("npm is not installed"), installNode)
 	}
-	out, err := in.r.output(ctx, supervise.Spec{Path: "node", Args: []string{"--version"}, Env: in.r.childEnv()})
+	env, err := in.r.environ(supervise.User{})
+	if err != nil {
+		return nil, in.fail(err, "")
+	}
+	out, err := in.r.output(ctx, supervise.Spec{Path: "node", Args: []string{"--version"}, Env: env})
 	if err != nil {
 		return nil, in.fail(fmt.Errorf("node: %w", err), installNode)
 	}
@@ -47,7 +52,7 @@ func (in *installation) newNPM(ctx context.Context, dir, staging string) (*npm, 
 	if n, err := strconv.Atoi(major); err != nil || n < oldest {
 		return nil, in.fail(fmt.Errorf("node is %s", strings.TrimSpace(out)), installNode)
 	}
-	n := &npm{in: in, staging: staging}
+	n := &npm{in: in, staging: staging, env: env}
 	if in.r.variable("npm_config_cache") == "" && in.r.variable("NPM_CONFIG_CACHE") == "" {
 		n.cache = filepath.Join(dir, cacheName)
 	}
@@ -277,7 +282,7 @@ func (n *npm) run(ctx context.Context, stage Stage, line func([]byte), args ...s
 	var watch sync.WaitGroup
 	watch.Go(func() { n.limitSize(ctx, cancel) })
 	exit, tail, err := n.in.r.finish(ctx, supervise.Spec{
-		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.in.r.childEnv(), Output: out,
+		Name: "npm", Path: "npm", Args: args, Dir: n.staging, Env: n.env, Output: out,
 	})
 	cancel(nil)
 	watch.Wait()

@@ -231,16 +231,14 @@ func valueOf(env []string, name string) string {
 	return ""
 }
 
-// agentEnv returns the environment of agents, with more variables.
-func (r *Registry) agentEnv(set ...string) []string { return r.user.Environ(r.childEnv(), set...) }
-
-// childEnv returns the environment of npm.
-func (r *Registry) childEnv() []string {
-	env := supervise.Inherit(false, r.cfg.Secrets...)
-	if r.cfg.Env != nil {
-		env = r.cfg.Env
+// environ returns the environment of a user's programs, with more variables.
+func (r *Registry) environ(user supervise.User, set ...string) ([]string, error) {
+	env := r.cfg.Env
+	if env == nil {
+		env = supervise.Inherit(false, r.cfg.Secrets...)
 	}
-	return supervise.Environ(env, supervise.NoCompileCache)
+	temp, err := user.TempDir()
+	return user.Environ(env, append([]string{"TMPDIR=" + temp}, set...)...), err
 }
 
 // Custom is an agent that is configured by its command line.

@@ -38,13 +38,15 @@ const (
 	installBytes = 4 << 30
 )
 
-// atHome returns a Spec with the user of agents, and with HOME of its environment as the working
-// directory. Agents load configuration, with programs, from their working directory and the
-// directories above it. Other users can write to /tmp and may be able to write to this program's.
-func (r *Registry) atHome(spec supervise.Spec) supervise.Spec {
-	spec.Dir, spec.Credential = r.user.HomeDir(spec.Env), r.user.Credential
-	spec.Env = supervise.Environ(spec.Env, "PWD="+spec.Dir)
-	return spec
+// asAgent returns a Spec with the user of agents, its environment to which that of the Spec is added,
+// and HOME of this as the working directory. Agents load configuration, with programs, from their
+// working directory and the directories above it. Other users can write to /tmp and may be able to
+// write to this program's.
+func (r *Registry) asAgent(spec supervise.Spec) (supervise.Spec, error) {
+	env, err := r.environ(r.user, spec.Env...)
+	spec.Dir, spec.Credential = r.user.HomeDir(env), r.user.Credential
+	spec.Env = supervise.Environ(env, "PWD="+spec.Dir)
+	return spec, err
 }
 
 const checkTime = 30 * time.Second
@@ -76,7 +78,11 @@ func (in *installation) verify(ctx context.Context, m *manifest) error {
 			continue
 		}
 		file := filepath.Join(m.dir, p.Program)
-		out, err := in.r.output(ctx, in.r.atHome(supervise.Spec{Path: file, Args: []string{"--version"}, Env: in.r.agentEnv(in.agent.setting...)}))
+		spec, err := in.r.asAgent(supervise.Spec{Path: file, Args: []string{"--version"}, Env: in.agent.setting})
+		var out string
+		if err == nil {
+			out, err = in.r.output(ctx, spec)
+		}
 		if err != nil {
 			return &InstallError{
 				Agent: in.agent.ID, Stage: StageCheck, Err: fmt.Errorf("%s --version: %w", p.Name, err), Stderr: strings.TrimSpace(out),

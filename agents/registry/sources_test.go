@@ -2,9 +2,11 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -64,13 +66,13 @@ func TestPackagesOfOtherSources(t *testing.T) {
 	}
 }
 
-// TestNoCompileCache: npm and agents do not execute compiled code from the directory for temporary
-// files, in which all users can write.
-func TestNoCompileCache(t *testing.T) {
+// TestTempDir: npm and agents have a directory of their own for temporary files. In /tmp all users could
+// put code that programs of node execute.
+func TestTempDir(t *testing.T) {
 	t.Parallel()
 	testx11.Require(t, "node")
 	bin, mark := t.TempDir(), filepath.Join(t.TempDir(), "mark")
-	program := script(t, filepath.Join(bin, "npm"), `printf %s "$NODE_DISABLE_COMPILE_CACHE" >> '`+mark+`'; exit 1`)
+	program := script(t, filepath.Join(bin, "npm"), `stat -c %a:%u:%n "$TMPDIR" >> '`+mark+`'; exit 1`)
 	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	r := newRegistry(t, Config{Env: env, Custom: []Custom{{ID: "asked", Command: []string{program}}}})
 	_, err := r.Install(t.Context(), "codex", InstallOptions{})
@@ -78,7 +80,8 @@ func TestNoCompileCache(t *testing.T) {
 	if err := r.Ask(t.Context(), "asked"); err == nil {
 		t.Error("an agent that ends was asked without an error")
 	}
-	if got, err := os.ReadFile(mark); err != nil || string(got) != "11" {
-		t.Errorf("NODE_DISABLE_COMPILE_CACHE of npm and an agent is %q, %v", got, err)
+	want := fmt.Sprintf("700:%d:%s/deskhand-%[1]d-programs\n", os.Geteuid(), strings.TrimSuffix(os.TempDir(), "/"))
+	if got, err := os.ReadFile(mark); err != nil || string(got) != want+want {
+		t.Errorf("the temporary directories of npm and an agent are %q, %v", got, err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/deskhand/deskhand/internal/userhome"
 )
 
 // User is a user that children run as. The zero value is this program's user.
@@ -87,6 +89,18 @@ func (u User) HomeDir(env []string) string {
 		return "/"
 	}
 	return home
+}
+
+// TempDir makes a directory in os.TempDir for temporary files of the user's programs, and returns its
+// path. No other user can enter it, but for root. Programs execute what they find under known names
+// beside their temporary files, such as the compiled code in node-compile-cache.
+func (u User) TempDir() (string, error) {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if c := u.Credential; c != nil {
+		uid, gid = int(c.Uid), int(c.Gid)
+	}
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deskhand-%d-programs", uid))
+	return dir, userhome.Claim(dir, 0o700, uid, gid)
 }
 
 // Root reports whether the user is root.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -181,6 +182,39 @@ func TestCheckNotReplaceableLinks(t *testing.T) {
 
 // A child of another user leads a new session. Its /dev/tty is not the terminal of this
 // program, into which it could type.
+// TestTempDir: another user neither enters the directory nor keeps it from its user by making one first.
+func TestTempDir(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's directory")
+	}
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	u := User{Credential: &syscall.Credential{Uid: 65533, Gid: 65533}}
+	want := filepath.Join(tmp, "deskhand-65533-programs")
+	for _, plant := range []func() error{
+		func() error { return nil },
+		func() error { return nil }, // it is there
+		func() error { return os.Chown(want, 65534, 65534) },
+		func() error { return os.Chmod(want, 0o777) },
+		func() error { return errors.Join(os.Remove(want), os.Symlink("/", want), os.Lchown(want, 65534, 65534)) },
+	} {
+		if err := plant(); err != nil {
+			t.Fatal(err)
+		}
+		dir, err := u.TempDir()
+		info, statErr := os.Lstat(want)
+		if err != nil || dir != want || statErr != nil {
+			t.Fatal(dir, err, statErr)
+		}
+		if st := info.Sys().(*syscall.Stat_t); info.Mode() != os.ModeDir|0o700 || st.Uid != 65533 || st.Gid != 65533 {
+			t.Errorf("mode %v of user %d", info.Mode(), st.Uid)
+		}
+	}
+	if info, err := os.Stat("/"); err != nil || info.Mode().Perm() == 0o700 {
+		t.Errorf("mode of /: %v, %v", info.Mode(), err)
+	}
+}
+
 func TestUserTerminal(t *testing.T) {
 	t.Parallel()
 	u := otherUser(t)

@@ -3,12 +3,14 @@
 package userhome
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,23 +18,46 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Temporary makes this user's directory in os.TempDir, and returns its path. Every user can make
-// entries there, so it returns an error if the directory does not belong to this user with mode
-// 0700.
+// Temporary makes this user's directory in os.TempDir, and returns its path; see [Claim].
 func Temporary() (string, error) {
 	dir := TemporaryPath()
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
+	return dir, Claim(dir, 0o700, os.Geteuid(), os.Getegid())
+}
+
+// Claim makes a directory that belongs to a user, with a mode, or finds it. All users can make entries
+// in its parent, which has the sticky bit. Root moves a directory of another user away: that user could
+// stop programs with it. Without root's rights, Claim returns an error then.
+func Claim(dir string, mode fs.FileMode, uid, gid int) error {
+	if belongs(dir, uid, mode) {
+		return nil
 	}
+	root := os.Geteuid() == 0
+	if root && !belongs(dir, 0) {
+		if err := os.Rename(dir, dir+"-foreign-"+rand.Text()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("temporary directory: %w", err)
+		}
+	}
+	err := os.Mkdir(dir, mode)
+	if err == nil || root && belongs(dir, 0) { // another program of root may have made it just now
+		err = errors.Join(os.Chmod(dir, mode), os.Lchown(dir, uid, gid)) // also if the umask takes rights away
+	}
+	switch {
+	case belongs(dir, uid, mode):
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("temporary directory: %w", err)
+	}
+	return fmt.Errorf("temporary directory %s: is not user %d's own with mode %#o; remove it or set TMPDIR", dir, uid, mode)
+}
+
+// belongs reports whether dir is a directory of a user, with one of the modes if there are any.
+func belongs(dir string, uid int, modes ...fs.FileMode) bool {
 	info, err := os.Lstat(dir)
-	if err != nil {
-		return "", err
+	if err != nil || !info.IsDir() {
+		return false
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || info.Mode().Perm() != 0o700 || int(owner.Uid) != os.Geteuid() {
-		return "", fmt.Errorf("%s is not this user's own with mode 0700; remove it, or set HOME, XDG_STATE_HOME or TMPDIR", dir)
-	}
-	return dir, nil
+	return ok && int(owner.Uid) == uid && (len(modes) == 0 || slices.Contains(modes, info.Mode().Perm()))
 }
 
 // TemporaryPath returns the path of the directory that Temporary makes.

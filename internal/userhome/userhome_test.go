@@ -26,7 +26,8 @@ func TestTemporary(t *testing.T) {
 		"a link":          func() error { return os.Symlink(t.TempDir(), dir) },
 		"open to readers": func() error { return os.Mkdir(dir, 0o755) },
 	}
-	if os.Geteuid() == 0 {
+	root := os.Geteuid() == 0
+	if root {
 		plant["another user's"] = func() error {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				return err
@@ -41,7 +42,11 @@ func TestTemporary(t *testing.T) {
 		if err := f(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Temporary(); err == nil || !strings.Contains(err.Error(), dir) {
+		got, err := Temporary()
+		if root && (err != nil || !belongs(dir, 0, 0o700)) {
+			t.Errorf("%s: Temporary() = %q, %v, want root's own", what, got, err)
+		}
+		if !root && (err == nil || !strings.Contains(err.Error(), dir)) {
 			t.Errorf("%s: Temporary() = %q, %v, want an error that names it", what, got, err)
 		}
 	}
