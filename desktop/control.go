@@ -186,6 +186,9 @@ func (d *Desktop) RequestControl(ctx context.Context, a Actor) error {
 // ends, control changes without the wait, the error is nil, and the next input releases them. If
 // the X server hangs, control changes as well, and the error is that of ctx or a *DeadlineError.
 // The other methods that change control do the same.
+//
+// In all other cases control changes immediately. An input that still waits for programs is refused
+// then, and one that is being sent ends after that.
 func (d *Desktop) TakeControl(ctx context.Context, a Actor, force bool) error {
 	return d.takeControl(ctx, a, force, true)
 }

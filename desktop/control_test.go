@@ -224,3 +224,27 @@ func TestControlMovesDuringInput(t *testing.T) {
 	<-ended
 	pressKey(t, d, path)
 }
+
+// TestControlTakenBeforeInput: an input was admitted, and waits for programs. It is refused if
+// another actor takes control meanwhile.
+func TestControlTakenBeforeInput(t *testing.T) {
+	t.Parallel()
+	for _, noQuiesce := range []bool{false, true} {
+		var d *desktop.Desktop
+		d = start(t, desktop.Config{NoQuiesce: noQuiesce, Policy: func(ctx context.Context, _ desktop.Action) error {
+			return d.TakeControl(ctx, ann, false) // control was checked before
+		}})
+		before, err := d.Pointer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Click(desktop.WithActor(t.Context(), robot), desktop.Click{At: &desktop.Point{X: 10, Y: 10}})
+		var held *desktop.ControlHeldError
+		if !errors.As(err, &held) || held.Holder != ann || errors.Is(err, desktop.ErrInterrupted) {
+			t.Errorf("Click() = %v, want that %v has control", err, ann)
+		}
+		if now, err := d.Pointer(t.Context()); err != nil || now.Point != before.Point {
+			t.Errorf("the pointer is at %v, %v, want %v", now.Point, err, before.Point)
+		}
+	}
+}

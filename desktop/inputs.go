@@ -100,20 +100,27 @@ func (in *inputs) takeTurn(ctx context.Context, s *session, op string, a *Action
 			return err
 		}
 	}
-	if in.cfg.paced(a.Actor) {
-		return nil
+	if !in.cfg.paced(a.Actor) {
+		if err := in.awaitPrograms(ctx, s, a, ours); err != nil {
+			return cutShort(ctx, op, a, err)
+		}
 	}
-	if err := s.follows(ctx, a); err != nil {
-		return cutShort(ctx, op, a, err)
+	return in.control.allows(a.Actor) // another actor may have control now
+}
+
+// awaitPrograms waits until programs are ready for an action.
+func (in *inputs) awaitPrograms(ctx context.Context, s *session, a *Action, ours *bool) error {
+	err := s.follows(ctx, a)
+	if err == nil {
+		err = in.awaitListener(ctx, s, a, ours)
 	}
-	err := in.awaitListener(ctx, s, a, ours)
 	if err == nil {
 		err = in.awaitSeparate(ctx, s, a, ours)
 	}
 	if err == nil && a.mayConfirm() {
 		err = s.input.Keyboard.AwaitDialog(ctx)
 	}
-	return cutShort(ctx, op, a, err)
+	return err
 }
 
 // admit returns an error if control or the policy does not allow an action.
@@ -156,11 +163,11 @@ func (in *inputs) awaitListener(ctx context.Context, s *session, a *Action, ours
 	if unheard == 0 || err != nil {
 		return err
 	}
-	return in.yield(ctx, a, ours, func() error { return s.input.AwaitListener(ctx, unheard) })
+	return in.yield(ctx, ours, func() error { return s.input.AwaitListener(ctx, unheard) })
 }
 
 // yield calls wait while other inputs may have the turn, and takes it again.
-func (in *inputs) yield(ctx context.Context, a *Action, ours *bool, wait func() error) error {
+func (in *inputs) yield(ctx context.Context, ours *bool, wait func() error) error {
 	turns := in.turnsOf(ctx)
 	*ours = false
 	turns.release(nil)
@@ -171,7 +178,7 @@ func (in *inputs) yield(ctx context.Context, a *Action, ours *bool, wait func() 
 		return err
 	}
 	*ours = true
-	return in.control.allows(a.Actor) // another actor may have control now
+	return nil
 }
 
 // awaitSeparate delays a press on the spot of the previous one, so that programs do not take
@@ -189,7 +196,7 @@ func (in *inputs) awaitSeparate(ctx context.Context, s *session, a *Action, ours
 		if left <= 0 {
 			return nil
 		}
-		if err := in.yield(ctx, a, ours, func() error { return sleep(ctx, left) }); err != nil {
+		if err := in.yield(ctx, ours, func() error { return sleep(ctx, left) }); err != nil {
 			return err
 		}
 	}
