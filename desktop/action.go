@@ -123,7 +123,6 @@ type Action struct {
 
 	chord  *x11.Chord // Keys, parsed; nil: not parsed yet
 	person bool       // keys and text were removed
-	long   bool       // a release of all input, or of control, ends it
 }
 
 // Button is a pointer button.

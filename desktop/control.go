@@ -244,8 +244,8 @@ func (d *Desktop) ReleaseControl(ctx context.Context, a Actor) error {
 	})
 }
 
-// changeControl sets control to what decide returns. decide runs with mu held. Long
-// typing ends if its actor may no longer send input. Keys and buttons that the former
+// changeControl sets control to what decide returns. decide runs with mu held. Typing
+// ends if its actor may no longer send input. Keys and buttons that the former
 // holder holds are released before any other input.
 func (in *inputs) changeControl(ctx context.Context, decide func(now Control) (Control, error)) error {
 	if in.isClosing() {
@@ -317,7 +317,7 @@ func (in *inputs) tryControl(decide func(now Control) (Control, error), inTurn b
 func (in *inputs) expireControl() {
 	c := &in.control
 	c.mu.Lock()
-	if h := c.now.Holder; h != nil && in.pending.acts(*h) { // it types a long text
+	if h := c.now.Holder; h != nil && in.pending.typing(*h) {
 		c.used = time.Now()
 	}
 	left := c.idle - time.Since(c.used)

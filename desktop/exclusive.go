@@ -45,7 +45,7 @@ func (in *inputs) turnsOf(ctx context.Context) *turns {
 // and no other caller's input runs between them. Another call of Exclusive with that context
 // uses the same turn. The context must not be used after f has returned.
 //
-// The context of f ends if another actor takes control or calls ReleaseAll, as for long
+// The context of f ends if another actor takes control or calls ReleaseAll, as for
 // typing: inputs return an *InterruptedError then. It also ends if the desktop is closed.
 // Exclusive returns the error of f, a *ControlHeldError if another actor has control, or a
 // *DeadlineError, with its Holder, if other input takes longer than 10 s.

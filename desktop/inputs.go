@@ -38,7 +38,7 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
-	if a.long {
+	if a.Name == ActionType {
 		var done func()
 		ctx, done = in.pending.begin(ctx, a.Actor, true)
 		defer done()

@@ -10,8 +10,8 @@ import (
 // errReleased is the cause of inputs that ReleaseAll ended.
 var errReleased = errors.New("all input was released")
 
-// pendingInputs is the set of long inputs that run or wait for their turn. Other actors
-// can end these, and wait for short ones.
+// pendingInputs is the set of typing, and of turns of several inputs, that run or wait for their
+// turn. Other actors can end these, and wait for other inputs.
 type pendingInputs struct {
 	mu  sync.Mutex
 	all map[*pendingInput]struct{}
@@ -19,15 +19,15 @@ type pendingInputs struct {
 
 type pendingInput struct {
 	actor  Actor
-	acts   bool // it is an input, and not a turn of several
+	typing bool // it is typing, and not a turn of several inputs
 	cancel context.CancelCauseFunc
 }
 
-// begin adds an input and returns a context that interrupt ends. done removes the input. acts is
+// begin adds an input and returns a context that interrupt ends. done removes the input. typing is
 // false for a turn of several inputs.
-func (p *pendingInputs) begin(ctx context.Context, a Actor, acts bool) (_ context.Context, done func()) {
+func (p *pendingInputs) begin(ctx context.Context, a Actor, typing bool) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	in := &pendingInput{a, acts, cancel}
+	in := &pendingInput{a, typing, cancel}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
@@ -53,12 +53,12 @@ func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
 	}
 }
 
-// acts reports whether an actor has a long input, other than a turn of several.
-func (p *pendingInputs) acts(a Actor) bool {
+// typing reports whether an actor types.
+func (p *pendingInputs) typing(a Actor) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for in := range p.all {
-		if in.acts && in.actor.Same(a) {
+		if in.typing && in.actor.Same(a) {
 			return true
 		}
 	}

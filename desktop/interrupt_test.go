@@ -1,14 +1,18 @@
 package desktop_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testx11"
 )
 
 // TestInputIsInterrupted ends long typing by its context, ReleaseAll and another actor's
@@ -75,6 +79,54 @@ func TestInputIsInterrupted(t *testing.T) {
 		}
 		cancel(nil)
 		if err := d.ReleaseControl(t.Context(), ann); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestShortTypingIsInterrupted: ReleaseAll and a forced take end the typing of a short text that
+// a program which hangs does not take. Only one keycode is unused, so that the third character waits
+// until the program has taken the first two. The test is not parallel, because it searches all
+// goroutines for that wait.
+func TestShortTypingIsInterrupted(t *testing.T) {
+	testx11.Require(t, "xmodmap")
+	d := start(t, desktop.Config{})
+	xterm(t, d)
+	w, err := d.FocusedWindow(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const occupy = `xmodmap -pke | grep '= *$' | tail -n +2 | sed 's/$/ x/' | xmodmap -`
+	if app, err := d.Launch(t.Context(), desktop.Launch{App: "sh", Args: []string{"-c", occupy}, Wait: true}); err != nil || app.ExitCode != 0 {
+		t.Fatalf("xmodmap: %+v, %v", app, err)
+	}
+	signal(t, w.PID, syscall.SIGSTOP)
+	defer signal(t, w.PID, syscall.SIGCONT)
+	if err := d.TakeControl(t.Context(), api, false); err != nil {
+		t.Fatal(err)
+	}
+	stacks := make([]byte, 4<<20)
+	for name, end := range map[string]func() error{
+		"release":        func() error { return d.ReleaseAll(t.Context()) },
+		"forced control": func() error { return d.TakeControl(t.Context(), ann, true) },
+	} {
+		typed := make(chan error, 1)
+		go func() { typed <- d.Type(t.Context(), desktop.Type{Text: "漢字中文", Mode: desktop.TypeKeys}) }()
+		until(t, "typing waits for the program", func() bool {
+			return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("quiesce.(*Tracker).Drain("))
+		})
+		began := time.Now()
+		if err := end(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var cut *desktop.InterruptedError
+		if err := <-typed; !errors.As(err, &cut) || cut.Done != "2 of 4 characters were typed" {
+			t.Errorf("%s: Type() = %v, want an *InterruptedError with the progress", name, err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: typing ended after %v", name, took)
+		}
+		if err := d.TakeControl(t.Context(), api, true); err != nil {
 			t.Error(err)
 		}
 	}

@@ -19,9 +19,6 @@ const (
 	perRune  = 50 * time.Millisecond
 	typeBase = 30 * time.Second
 	typeMost = time.Hour
-	// longTyping is the longest typing for which ReleaseAll and changes of control
-	// wait. They end longer typing.
-	longTyping = time.Second
 )
 
 // Type types any Unicode text into the window that has the focus. A line feed is Return,
@@ -30,9 +27,8 @@ const (
 // It blocks until all keys are sent, or for at most 30 s, and Type.Delay and 50 ms for each
 // character: an hour in all. If Type fails after it began, its error has the number of
 // characters that were typed, unless the X server hangs. The error is a *DeadlineError
-// after that time, and an *InterruptedError if ctx is cancelled. Typing that may take
-// longer than a second, or of a named secret, also ends with an *InterruptedError if another
-// actor takes control or calls ReleaseAll.
+// after that time, and an *InterruptedError if ctx is cancelled, another actor takes control, or
+// ReleaseAll is called.
 //
 // Type returns ErrSecretNotFound if there is no secret with the name Type.SecretName. Errors
 // about a named secret do not say how much of it was typed.
@@ -152,13 +148,13 @@ func (t Type) Resolve(valueOf func(name string) (value string, ok bool)) (Type, 
 // length of a named secret.
 func (t Type) typing(characters int) (a *Action, limit time.Duration) {
 	expected := time.Duration(characters) * (perRune + t.Delay)
-	a = &Action{Name: ActionType, Length: characters, long: expected > longTyping}
+	a = &Action{Name: ActionType, Length: characters}
 	if !t.Secret {
 		a.Text = beginning(t.Text, characters)
 	}
 	limit = min(typeBase+expected, typeMost)
 	if t.SecretName != "" {
-		a.Secret, a.Length, a.long = t.SecretName, 0, true
+		a.Secret, a.Length = t.SecretName, 0
 		limit = min(limit.Truncate(typeBase)+typeBase, typeMost)
 	}
 	return a, limit

@@ -176,7 +176,7 @@ func keyError(field string, err error) error {
 }
 
 // ReleaseAll releases every key and button that is held down, also those that another X client holds.
-// It ends long typing that runs or waits for its turn with an [InterruptedError].
+// It ends typing that runs or waits for its turn with an [InterruptedError].
 // A viewer's call ends only the typing of that viewer.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {
 	return d.act(ctx, "release all", inputLimit, &Action{Name: ActionReleaseAll}, func(_ context.Context, s *session) error {
