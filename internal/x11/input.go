@@ -93,19 +93,16 @@ func (in *Input) Release() error {
 func (in *Input) ReleaseAll() error {
 	return in.locked(func() error {
 		kb, pt := in.Keyboard, in.Pointer
-		asked, pointer := xproto.QueryKeymap(in.c.x), xproto.QueryPointer(in.c.x, in.c.root)
-		keys, err := asked.Reply()
+		others, err := kb.heldByOthers()
 		if err != nil {
-			return request.Wrap("read keys", err)
+			return err
 		}
-		under, err := pointer.Reply()
+		under, err := xproto.QueryPointer(in.c.x, in.c.root).Reply()
 		if err != nil {
 			return request.Wrap("read buttons", err)
 		}
-		for i := range 256 {
-			if code := xproto.Keycode(i); keys.Keys[i/8]>>(i%8)&1 != 0 && !kb.holding(code) {
-				kb.held = append(kb.held, heldKey{code: code})
-			}
+		for _, code := range others {
+			kb.held = append(kb.held, heldKey{code: code})
 		}
 		for b := byte(1); b <= 5; b++ {
 			if under.Mask>>(7+b)&1 != 0 && !slices.Contains(pt.buttons, b) {

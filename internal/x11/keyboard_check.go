@@ -1,6 +1,7 @@
 package x11
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,14 +85,14 @@ func (kb *Keyboard) lacks(k *keymap) string {
 	return ""
 }
 
-// Restore restores the last usable keyboard that Check saw.
+// Restore restores the last usable keyboard that Check saw. It releases keys that other clients
+// hold down if these prevent it.
 func (kb *Keyboard) Restore() error { return kb.locked(kb.restore) }
 
 func (kb *Keyboard) restore() error {
 	if kb.backup == nil {
 		return fmt.Errorf("restore keyboard: none is known that could be used")
 	}
-	m := kb.backup.keymap.mapping
 	cookie, err := kb.xkb.setEntries(kb.backup.entries, setRecomputeActions)
 	if err != nil {
 		return fmt.Errorf("restore keyboard: %w", err)
@@ -99,12 +100,8 @@ func (kb *Keyboard) restore() error {
 	if err := request.Wrap("restore keysyms", cookie.Check()); err != nil {
 		return err
 	}
-	r, err := xproto.SetModifierMapping(kb.c.x, m.KeycodesPerModifier, m.Keycodes).Reply()
-	if err != nil {
-		return request.Wrap("restore modifiers", err)
-	}
-	if r.Status != xproto.MappingStatusSuccess {
-		return fmt.Errorf("restore modifiers: the X server refuses with status %d: a key is held down", r.Status)
+	if err := kb.restoreModifiers(); err != nil {
+		return err
 	}
 	k, err := kb.readKeymap()
 	if err != nil {
@@ -114,4 +111,28 @@ func (kb *Keyboard) restore() error {
 		return fmt.Errorf("restore keyboard: it still has no %s", missing)
 	}
 	return nil
+}
+
+// restoreModifiers sets the modifiers of the backup. The X server refuses that while a key is down:
+// restoreModifiers then releases the keys that other clients hold, and tries once more.
+func (kb *Keyboard) restoreModifiers() error {
+	m := kb.backup.keymap.mapping
+	for again := true; ; again = false {
+		r, err := xproto.SetModifierMapping(kb.c.x, m.KeycodesPerModifier, m.Keycodes).Reply()
+		switch {
+		case err != nil:
+			return request.Wrap("restore modifiers", err)
+		case r.Status == xproto.MappingStatusSuccess:
+			return nil
+		case !again || r.Status != xproto.MappingStatusBusy:
+			return fmt.Errorf("restore modifiers: the X server refuses with status %d: a key is held down", r.Status)
+		}
+		others, err := kb.heldByOthers()
+		if err != nil {
+			return err
+		}
+		if err := kb.releaseKeys(context.Background(), others, "release keys"); err != nil {
+			return err
+		}
+	}
 }

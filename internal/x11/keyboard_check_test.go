@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jezek/xgb/xproto"
+	"github.com/jezek/xgb/xtest"
 
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -141,5 +142,54 @@ func TestKeyboardFewerKeycodes(t *testing.T) {
 	b.typed(t, "aB1é漢")
 	if names, _ := b.keys(t, 5); strings.Join(names, "") != "aB1é漢" {
 		t.Errorf("%q arrived", names)
+	}
+}
+
+// TestKeyboardRestoredWithKeyDown restores the modifiers although a client that has ended has left
+// a key down. A key that this Input holds stays down.
+func TestKeyboardRestoredWithKeyDown(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	if missing, err := b.in.Keyboard.Check(); missing != "" || err != nil {
+		t.Fatal(missing, err)
+	}
+	if err := b.in.Keyboard.KeyDown(t.Context(), chordOf("a")); err != nil {
+		t.Fatal(err)
+	}
+	other := b.server.Dial(t)
+	x := other.X()
+	m, err := xproto.GetModifierMapping(x).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	per := int(m.KeycodesPerModifier)
+	control := m.Keycodes[xproto.MapIndexControl*per : (xproto.MapIndexControl+1)*per]
+	key := control[0]
+	clear(control)
+	if r, err := xproto.SetModifierMapping(x, m.KeycodesPerModifier, m.Keycodes).Reply(); err != nil || r.Status != xproto.MappingStatusSuccess {
+		t.Fatal(r, err)
+	}
+	if err := xtest.FakeInputChecked(x, xproto.KeyPress, byte(key), 0, 0, 0, 0, 0).Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := b.in.Keyboard.Check(); missing != "Control" || err != nil {
+		t.Errorf("Check() = %q, %v, want that Control is missing", missing, err)
+	}
+	if err := b.in.Keyboard.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := b.in.Keyboard.Check(); missing != "" || err != nil {
+		t.Errorf("Check() = %q, %v after Restore", missing, err)
+	}
+	down, err := xproto.QueryKeymap(b.viewer.X()).Reply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const a = 38
+	if isDown := func(code xproto.Keycode) bool { return down.Keys[code/8]>>(code%8)&1 != 0 }; isDown(key) || !isDown(a) {
+		t.Errorf("Control is down: %v, and a: %v, want only a", isDown(key), isDown(a))
 	}
 }

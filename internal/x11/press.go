@@ -101,6 +101,20 @@ func (kb *Keyboard) holding(code xproto.Keycode) bool {
 	return slices.ContainsFunc(kb.held, func(h heldKey) bool { return h.code == code })
 }
 
+// heldByOthers returns the keys that are down, and that this Keyboard does not hold.
+func (kb *Keyboard) heldByOthers() (codes []xproto.Keycode, err error) {
+	r, err := xproto.QueryKeymap(kb.c.x).Reply()
+	if err != nil {
+		return nil, request.Wrap("read keys", err)
+	}
+	for i := range 256 {
+		if code := xproto.Keycode(i); r.Keys[i/8]>>(i%8)&1 != 0 && !kb.holding(code) {
+			codes = append(codes, code)
+		}
+	}
+	return codes, nil
+}
+
 // close clears the keycodes that were used for characters.
 func (kb *Keyboard) close() error {
 	if !kb.slots.used() {
