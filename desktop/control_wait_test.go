@@ -1,8 +1,10 @@
 package desktop_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,4 +99,47 @@ func TestControlWait(t *testing.T) {
 	if err := <-done; !errors.Is(err, desktop.ErrClosed) {
 		t.Errorf("input that waits when the desktop is closed: %v", err)
 	}
+}
+
+// TestControlWaitOfQueuedTyping: typing waits for its turn when another actor takes control. It
+// then waits for the end of control, as its context says. The test is not parallel, because it
+// searches all goroutines for the typing.
+func TestControlWaitOfQueuedTyping(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	d := start(t, desktop.Config{Policy: func(_ context.Context, a desktop.Action) error {
+		if a.Name == desktop.ActionClick {
+			close(begun)
+			<-end
+		}
+		return nil
+	}})
+	path := xterm(t, d)
+	clicked, typed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := d.Click(t.Context(), desktop.Click{})
+		clicked <- err
+	}()
+	<-begun
+	go func() {
+		ctx := desktop.WithControlWait(desktop.WithActor(t.Context(), robot), time.Minute)
+		typed <- d.Type(ctx, desktop.Type{Text: "a\n"})
+	}()
+	stacks := make([]byte, 4<<20)
+	until(t, "typing waits for its turn", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("desktop.(*turns).acquireFor("))
+	})
+	if err := d.TakeControl(t.Context(), ann, false); err != nil {
+		t.Error(err)
+	}
+	close(end)
+	if err := <-clicked; !errors.Is(err, desktop.ErrControlHeld) {
+		t.Errorf("Click() = %v, want %v", err, desktop.ErrControlHeld)
+	}
+	if err := d.ReleaseControl(t.Context(), ann); err != nil {
+		t.Error(err)
+	}
+	if err := <-typed; err != nil {
+		t.Errorf("Type() = %v", err)
+	}
+	wantTyped(t, path, "a\n")
 }

@@ -47,6 +47,9 @@ func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Durat
 	ours := false // the action has the turn
 	do := func(ctx context.Context, s *session) (v T, err error) {
 		if err = in.takeTurn(ctx, s, op, a, prepare, &ours); err != nil {
+			if held, ok := errors.AsType[*ControlHeldError](err); ok && in.turnFrom(ctx) == nil {
+				err = held // of typing that control ended before it began
+			}
 			return v, err
 		}
 		v, err = f(ctx, s)
