@@ -403,7 +403,7 @@ func TestXServerDoesNotStart(t *testing.T) {
 
 func TestDisplayTakenDuringRestart(t *testing.T) {
 	testx11.Require(t, "Xvfb", "openbox", "dbus-daemon")
-	fakeXvfb(t, `case "$1" in :*) echo "Server is already active for display" >&2; exit 1;; esac; exec "$real" "$@"`)
+	fakeXvfb(t, `mkdir "$here/$1" || { echo "Server is already active for display" >&2; exit 1; }; exec "$real" "$@"`)
 	authority := filepath.Join(t.TempDir(), "shared")
 	t.Setenv("XAUTHORITY", authority)
 	d := start(t, desktop.Config{ShareAuthority: true})

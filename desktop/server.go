@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,27 +31,15 @@ func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 		l.log.Warn("another user can replace the sockets of X servers; remove the directory while no X server runs", "directory", socketDir, "error", err)
 	}
 	l.mu.Lock()
-	first, again := l.display, !l.startedAt.IsZero()
+	first := l.display // other programs may know the number of the last session
 	l.mu.Unlock()
-	if first == 0 {
-		return l.tryXServer(ctx, s, 0)
-	}
-	if again {
-		// Other programs may know this number. If it is taken, the X server chooses another.
-		number, err := l.tryXServer(ctx, s, first)
-		if errors.Is(err, errDisplayTaken) {
-			return l.tryXServer(ctx, s, 0)
-		}
-		return number, err
-	}
-	var err error
+	err := errDisplayTaken
 	for n := first; n < first+tries && n <= maxDisplay; n++ {
 		if displayTaken(ctx, n) {
 			continue
 		}
-		var number int
-		if number, err = l.tryXServer(ctx, s, n); err == nil {
-			return number, nil
+		if err = l.tryXServer(ctx, s, n); err == nil {
+			return n, nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, errDisplayTaken) {
 			return 0, err
@@ -61,10 +50,10 @@ func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 
 var errDisplayTaken = errors.New("display number is taken")
 
-// tryXServer runs Xvfb on one display number; 0 lets it choose.
-func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int, error) {
+// tryXServer runs Xvfb on one display number.
+func (p *programs) tryXServer(ctx context.Context, s *session, number int) error {
 	args := []string{
-		"-displayfd", "3",
+		displayName(number), "-displayfd", "3",
 		"-screen", "0", fmt.Sprintf("%dx%dx24", p.cfg.MaxSize.Width, p.cfg.MaxSize.Height),
 		"-dpi", strconv.Itoa(p.cfg.DPI),
 		"-auth", p.dirs.authority, "-nolisten", "tcp", "-noreset",
@@ -73,22 +62,22 @@ func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int,
 		// as xsetroot, has ended.
 		"-extension", "SECURITY",
 	}
-	if number > 0 {
-		args = append([]string{displayName(number)}, args...)
-	}
-	child, line, err := p.startReady(ctx, supervise.Spec{
+	child, _, err := p.startReady(ctx, supervise.Spec{
 		Name: "Xvfb", Path: "Xvfb", Args: args, Env: p.serverEnviron(), Credential: p.serverCredential(),
 	})
 	if err == nil {
 		s.xserver = child
-		return strconv.Atoi(line)
+		return nil
 	}
 	if child != nil && ctx.Err() == nil {
-		if text := child.Tail(); strings.Contains(text, "already active") || strings.Contains(text, "already running") {
-			return 0, fmt.Errorf("start Xvfb: :%d: %w", number, errDisplayTaken)
+		// Another user may have made the file in /tmp through which Xvfb gets its keymap.
+		signs := []string{"already active", "already running", fmt.Sprintf("server-%d.xkm", number)}
+		text := child.Tail()
+		if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) }) {
+			return fmt.Errorf("start Xvfb: :%d: %w%s", number, errDisplayTaken, tail(child))
 		}
 	}
-	return 0, err
+	return err
 }
 
 // startReady starts a program and returns the line that it writes to its file descriptor 3
@@ -141,7 +130,7 @@ func (p *programs) serverPeer(s *session) *unix.Ucred {
 }
 
 // displayTaken reports whether an X server listens on a display. It ignores lock files,
-// because Xvfb removes stale ones.
+// which Xvfb does not use with -displayfd.
 func displayTaken(ctx context.Context, number int) bool {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", socketDir+"/X"+strconv.Itoa(number))
