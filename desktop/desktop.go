@@ -31,14 +31,13 @@ type programs struct {
 	log       *slog.Logger
 	user      supervise.User // the user of the desktop's programs
 	dirs      dirs
-	cookie    []byte           // nil when attached
 	attached  string           // display given to Attach; empty after Start
 	group     *supervise.Group // X server, window manager, D-Bus
 	apps      *supervise.Group // launched programs, which end before group
 	browsers  func() error     // prepareBrowsers, once
 	chromium  []string         // flags that Launch adds for browsers; nil: none
 	noSandbox bool             // the sandbox of Chromium does not work
-	shared    int              // display whose cookie is in the user's authority file; -1: none
+	shared    *session         // its cookie is in the user's authority file; nil: none
 }
 
 // lifecycle is the state of a desktop, its present session, and the calls that use it.
@@ -84,7 +83,6 @@ func Start(ctx context.Context, cfg Config) (*Desktop, error) {
 		return nil, &MissingError{Programs: missing}
 	}
 	d := &Desktop{}
-	d.cookie = x11.NewCookie()
 	return d.start(ctx, cfg)
 }
 
@@ -108,7 +106,7 @@ func Attach(ctx context.Context, display string, cfg Config) (*Desktop, error) {
 }
 
 func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error) {
-	d.cfg, d.log, d.shared = cfg, cfg.Logger.With("desktop", cfg.ID), -1
+	d.cfg, d.log = cfg, cfg.Logger.With("desktop", cfg.ID)
 	d.turns, d.reading = newTurns(), make(chan struct{}, 1)
 	d.suspicion, d.frames = make(chan struct{}, 1), semaphore.NewWeighted(frameRoom)
 	d.closing, d.done, d.fresh = make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -179,28 +177,27 @@ func (l *lifecycle) install(s *session) {
 
 // share adds the cookie to the user's X authority file if Config.ShareAuthority is set.
 func (p *programs) share(s *session) {
-	number := s.conn.Number()
-	if p.attached != "" || !p.cfg.ShareAuthority || p.shared == number {
+	if p.attached != "" || !p.cfg.ShareAuthority {
 		return
 	}
 	err := p.unshare()
 	if err == nil {
-		err = x11.MergeAuthority(x11.AuthorityPath(), number, p.cookie)
+		err = x11.MergeAuthority(x11.AuthorityPath(), s.conn.Number(), s.cookie)
 	}
 	if err != nil {
 		p.log.Debug("X authority not shared", "error", err)
 		return
 	}
-	p.shared = number
+	p.shared = s
 }
 
 func (p *programs) unshare() error {
-	if p.shared < 0 {
+	s := p.shared
+	if s == nil {
 		return nil
 	}
-	number := p.shared
-	p.shared = -1
-	return x11.RemoveAuthority(x11.AuthorityPath(), number, p.cookie)
+	p.shared = nil
+	return x11.RemoveAuthority(x11.AuthorityPath(), s.conn.Number(), s.cookie)
 }
 
 // Close releases held keys and buttons, ends the desktop and all programs on it, and

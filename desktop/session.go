@@ -24,6 +24,7 @@ type session struct {
 	startedAt time.Time
 	log       *slog.Logger
 	env       []string // of programs on this display
+	cookie    []byte   // of the X server; nil when attached
 
 	xserver *supervise.Child // nil when attached
 	bus     *supervise.Child // replaced by the recovery goroutine alone
@@ -77,7 +78,7 @@ func (l *lifecycle) open(ctx context.Context, s *session) error {
 		}
 	}
 	s.env = l.environ(display)
-	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: l.cookie, Server: l.serverPeer(s), Logger: l.log}); err != nil {
+	if s.conn, err = x11.Dial(ctx, x11.Config{Display: display, Cookie: s.cookie, Server: l.serverPeer(s), Logger: l.log}); err != nil {
 		return err
 	}
 	// Closing the connection ends all waits for a server that hangs.
@@ -104,7 +105,12 @@ func (l *lifecycle) open(ctx context.Context, s *session) error {
 
 // startServer runs the X server and returns the display. Meanwhile it prepares browsers.
 func (l *lifecycle) startServer(ctx context.Context, s *session) (string, error) {
-	if err := l.user.Do(func() error { return x11.WriteAuthority(l.dirs.authority, l.cookie) }); err != nil {
+	s.cookie = x11.NewCookie()
+	write := func(display int) error {
+		return l.user.Do(func() error { return x11.WriteAuthority(l.dirs.authority, display, s.cookie) })
+	}
+	// Clients get the cookie after Xvfb listens. Earlier they could send it to another program.
+	if err := write(-1); err != nil {
 		return "", err
 	}
 	var both errgroup.Group
@@ -115,6 +121,9 @@ func (l *lifecycle) startServer(ctx context.Context, s *session) (string, error)
 		return err
 	})
 	err := both.Wait()
+	if err == nil {
+		err = write(number)
+	}
 	return displayName(number), err
 }
 

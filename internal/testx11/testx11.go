@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,7 +39,7 @@ func Start(tb testing.TB, width, height int) *Server {
 	tb.Helper()
 	Require(tb, "Xvfb")
 	s := &Server{Cookie: x11.NewCookie(), Authority: filepath.Join(tb.TempDir(), "xauth")}
-	if err := x11.WriteAuthority(s.Authority, s.Cookie); err != nil {
+	if err := x11.WriteAuthority(s.Authority, -1, s.Cookie); err != nil {
 		tb.Fatal(err)
 	}
 	r, w, err := os.Pipe()
@@ -66,7 +67,15 @@ func Start(tb testing.TB, width, height int) *Server {
 	if err != nil {
 		tb.Fatalf("Xvfb did not tell its display: %v", err)
 	}
-	s.Display = ":" + strings.TrimSpace(line)
+	line = strings.TrimSpace(line)
+	s.Display = ":" + line
+	number, err := strconv.Atoi(line)
+	if err == nil {
+		err = x11.WriteAuthority(s.Authority, number, s.Cookie)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
 	return s
 }
 

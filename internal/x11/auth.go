@@ -82,9 +82,11 @@ func parseAuthority(b []byte) []authEntry {
 	return list
 }
 
-// WriteAuthority writes an Xauthority file, mode 0600, with a cookie for every display.
-func WriteAuthority(path string, cookie []byte) error {
-	e := authEntry{family: familyWild, protocol: cookieProtocol, data: cookie}
+// WriteAuthority writes an Xauthority file, mode 0600, with the cookie of one display. An X
+// server accepts the cookie whatever the number is. Clients send it only to that display,
+// which is none for -1.
+func WriteAuthority(path string, display int, cookie []byte) error {
+	e := authEntry{family: familyWild, display: strconv.Itoa(display), protocol: cookieProtocol, data: cookie}
 	return writeFileAtomic(path, e.append(nil))
 }
 
