@@ -15,8 +15,6 @@ const (
 	DefaultWidth  = 1440
 	DefaultHeight = 900
 	DefaultDPI    = 96
-	// DefaultDisplay is the first display number to try.
-	DefaultDisplay = 99
 	// MaxWidth and MaxHeight bound every desktop, which also has at most 1<<26 pixels.
 	// An X screen's sizes are 16-bit signed numbers (X11 protocol, section 8,
 	// "Connection Setup").
@@ -40,7 +38,7 @@ const (
 )
 
 // Config describes a desktop. The zero value is a 1440x900 desktop at 96 dpi
-// on the first free display number from :99, with everything it writes in
+// on a display number that the X server chooses, with everything it writes in
 // a temporary directory that Close removes.
 type Config struct {
 	// ID names the desktop in events and logs. Empty: "main".
@@ -58,7 +56,7 @@ type Config struct {
 	DPI int
 
 	// Display is the first display number to try. The desktop gets the first free one.
-	// Zero: 99.
+	// Zero: the X server chooses.
 	Display int
 
 	// StateDir holds the X authority file, the log, and a record of the processes, by
@@ -215,7 +213,7 @@ func (c Config) withDefaults() Config {
 	c.ControlIdle = cmp.Or(c.ControlIdle, DefaultControlIdle)
 	c.Size = Size{cmp.Or(c.Size.Width, DefaultWidth), cmp.Or(c.Size.Height, DefaultHeight)}
 	c.MaxSize = Size{cmp.Or(c.MaxSize.Width, max(3840, c.Size.Width)), cmp.Or(c.MaxSize.Height, max(2160, c.Size.Height))}
-	c.DPI, c.Display = cmp.Or(c.DPI, DefaultDPI), cmp.Or(c.Display, DefaultDisplay)
+	c.DPI = cmp.Or(c.DPI, DefaultDPI)
 	c.Background = cmp.Or(c.Background, 0x2e3440)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Env, c.Secrets, c.BrowserArgs = slices.Clone(c.Env), slices.Clone(c.Secrets), slices.Clone(c.BrowserArgs)
@@ -235,7 +233,7 @@ func (c Config) validate() error {
 	case c.DPI < 0 || c.DPI > 1000:
 		return &InvalidError{"DPI", "must be between 1 and 1000"}
 	case c.Display < 0 || c.Display > maxDisplay:
-		return &InvalidError{"Display", fmt.Sprintf("must be between 1 and %d", maxDisplay)}
+		return &InvalidError{"Display", fmt.Sprintf("must be between 1 and %d, or 0 to let the X server choose", maxDisplay)}
 	case c.Background > 0xffffff:
 		return &InvalidError{"Background", "must be a colour 0xRRGGBB"}
 	case slices.ContainsFunc(c.BrowserArgs, func(arg string) bool { return !browserArg.MatchString(arg) }):

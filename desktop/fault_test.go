@@ -406,7 +406,7 @@ func TestDisplayTakenDuringRestart(t *testing.T) {
 	fakeXvfb(t, `mkdir "$here/$1" || { echo "Server is already active for display" >&2; exit 1; }; exec "$real" "$@"`)
 	authority := filepath.Join(t.TempDir(), "shared")
 	t.Setenv("XAUTHORITY", authority)
-	d := start(t, desktop.Config{ShareAuthority: true})
+	d := start(t, desktop.Config{ShareAuthority: true, Display: freeDisplay(t)})
 	sub := d.Subscribe(0)
 	defer sub.Close()
 	signal(t, pidOf(t, d, "Xvfb"), syscall.SIGKILL)

@@ -22,8 +22,12 @@ import (
 	"github.com/deskhand/deskhand/internal/x11"
 )
 
-// tries is how many display numbers are tried from Config.Display upward.
-const tries = 200
+const (
+	// tries is how many display numbers are tried from Config.Display upward.
+	tries = 200
+	// firstTry is where the search begins if the X server has chosen a number that it cannot use.
+	firstTry = 99
+)
 
 // startXServer runs Xvfb and returns its display number when it accepts connections.
 func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
@@ -33,13 +37,21 @@ func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 	l.mu.Lock()
 	first := l.display // other programs may know the number of the last session
 	l.mu.Unlock()
+	if first == 0 {
+		number, err := l.tryXServer(ctx, s, 0)
+		if !errors.Is(err, errDisplayTaken) {
+			return number, err
+		}
+		first = firstTry
+	}
 	err := errDisplayTaken
 	for n := first; n < first+tries && n <= maxDisplay; n++ {
 		if displayTaken(ctx, n) {
 			continue
 		}
-		if err = l.tryXServer(ctx, s, n); err == nil {
-			return n, nil
+		var number int
+		if number, err = l.tryXServer(ctx, s, n); err == nil {
+			return number, nil
 		}
 		if ctx.Err() != nil || !errors.Is(err, errDisplayTaken) {
 			return 0, err
@@ -50,10 +62,10 @@ func (l *lifecycle) startXServer(ctx context.Context, s *session) (int, error) {
 
 var errDisplayTaken = errors.New("display number is taken")
 
-// tryXServer runs Xvfb on one display number.
-func (p *programs) tryXServer(ctx context.Context, s *session, number int) error {
+// tryXServer runs Xvfb on one display number; 0 lets it choose.
+func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int, error) {
 	args := []string{
-		displayName(number), "-displayfd", "3",
+		"-displayfd", "3",
 		"-screen", "0", fmt.Sprintf("%dx%dx24", p.cfg.MaxSize.Width, p.cfg.MaxSize.Height),
 		"-dpi", strconv.Itoa(p.cfg.DPI),
 		"-auth", p.dirs.authority, "-nolisten", "tcp", "-noreset",
@@ -62,22 +74,25 @@ func (p *programs) tryXServer(ctx context.Context, s *session, number int) error
 		// as xsetroot, has ended.
 		"-extension", "SECURITY",
 	}
-	child, _, err := p.startReady(ctx, supervise.Spec{
+	if number > 0 {
+		args = append([]string{displayName(number)}, args...)
+	}
+	child, line, err := p.startReady(ctx, supervise.Spec{
 		Name: "Xvfb", Path: "Xvfb", Args: args, Env: p.serverEnviron(), Credential: p.serverCredential(),
 	})
 	if err == nil {
 		s.xserver = child
-		return nil
+		return strconv.Atoi(line)
 	}
 	if child != nil && ctx.Err() == nil {
 		// Another user may have made the file in /tmp through which Xvfb gets its keymap.
-		signs := []string{"already active", "already running", fmt.Sprintf("server-%d.xkm", number)}
+		signs := []string{"already active", "already running", ".xkm"}
 		text := child.Tail()
 		if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) }) {
-			return fmt.Errorf("start Xvfb: :%d: %w%s", number, errDisplayTaken, tail(child))
+			return 0, fmt.Errorf("start Xvfb: :%d: %w%s", number, errDisplayTaken, tail(child))
 		}
 	}
-	return err
+	return 0, err
 }
 
 // startReady starts a program and returns the line that it writes to its file descriptor 3

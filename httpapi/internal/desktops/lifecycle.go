@@ -42,6 +42,9 @@ type startOptions struct {
 	WebRTCPortRange  *string `json:"webrtcPortRange,omitempty" doc:"UDP ports for the live view, as LOW-HIGH; defaults to 59050-59070"`
 }
 
+// firstDisplay is where the search for a display number begins.
+const firstDisplay = 99
+
 // check refuses what no desktop can be.
 func (o *startOptions) check() error {
 	zero := func(p *uint32) bool { return p != nil && *p == 0 }
@@ -98,7 +101,7 @@ func (o *startOptions) options(cfg Config) fleet.StartOptions {
 	d := &out.Desktop
 	d.Size = desktop.Size{Width: number(o.Width), Height: number(o.Height)}
 	d.MaxSize = desktop.Size{Width: number(o.MaxWidth), Height: number(o.MaxHeight)}
-	d.DPI, d.Display = number(o.DPI), cmp.Or(int(rest.Value(o.DisplayNum)), desktop.DefaultDisplay)
+	d.DPI, d.Display = number(o.DPI), cmp.Or(int(rest.Value(o.DisplayNum)), firstDisplay)
 	if o.StateDir != nil {
 		d.StateDir = userhome.Expand(*o.StateDir)
 	}
