@@ -101,10 +101,10 @@ func TestControlWait(t *testing.T) {
 	}
 }
 
-// TestControlWaitOfQueuedTyping: typing waits for its turn when another actor takes control. It
-// then waits for the end of control, as its context says. The test is not parallel, because it
-// searches all goroutines for the typing.
-func TestControlWaitOfQueuedTyping(t *testing.T) {
+// TestControlWaitOfQueuedInput: typing and a list wait for their turn when another actor takes
+// control. They then wait for the end of control, as their context says. The test is not parallel,
+// because it searches all goroutines for them.
+func TestControlWaitOfQueuedInput(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	d := start(t, desktop.Config{Policy: func(_ context.Context, a desktop.Action) error {
 		if a.Name == desktop.ActionClick {
@@ -114,7 +114,7 @@ func TestControlWaitOfQueuedTyping(t *testing.T) {
 		return nil
 	}})
 	path := xterm(t, d)
-	clicked, typed := make(chan error, 1), make(chan error, 1)
+	clicked, typed, done := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := d.Click(t.Context(), desktop.Click{})
 		clicked <- err
@@ -124,9 +124,13 @@ func TestControlWaitOfQueuedTyping(t *testing.T) {
 		ctx := desktop.WithControlWait(desktop.WithActor(t.Context(), robot), time.Minute)
 		typed <- d.Type(ctx, desktop.Type{Text: "a\n"})
 	}()
+	go func() {
+		ctx := desktop.WithControlWait(desktop.WithActor(t.Context(), robot), time.Minute)
+		done <- d.Exclusive(ctx, func(context.Context, *desktop.Turn) error { return nil })
+	}()
 	stacks := make([]byte, 4<<20)
-	until(t, "typing waits for its turn", func() bool {
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("desktop.(*turns).acquireFor("))
+	until(t, "typing and a list wait for their turn", func() bool {
+		return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("desktop.(*turns).acquireFor(")) == 2
 	})
 	if err := d.TakeControl(t.Context(), ann, false); err != nil {
 		t.Error(err)
@@ -140,6 +144,9 @@ func TestControlWaitOfQueuedTyping(t *testing.T) {
 	}
 	if err := <-typed; err != nil {
 		t.Errorf("Type() = %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Exclusive() = %v", err)
 	}
 	wantTyped(t, path, "a\n")
 }

@@ -85,6 +85,9 @@ func (in *inputs) exclusive(ctx context.Context, f func(context.Context, *Turn) 
 		return err
 	}
 	if err := t.acquire(ctx); err != nil {
+		if held, ok := errors.AsType[*ControlHeldError](err); ok {
+			return held // control ended the turn before it began
+		}
 		return in.explain(ctx, awaitTurn, err)
 	}
 	err := f(context.WithValue(ctx, turnKey{}, t), t)
