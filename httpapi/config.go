@@ -39,9 +39,9 @@ type Config struct {
 	// Server.Token returns, unless NoToken is set.
 	Token string
 
-	// NoToken accepts requests without a token. The host of a request to a loopback
-	// address must then be localhost, an IP address, or the host of one of Origins: a
-	// web page can have its own host name resolve to a loopback address.
+	// NoToken accepts requests without a token. If Serve listens on a loopback address, or a
+	// request to Handler came to one, the host must then be localhost, an IP address, or the host
+	// of one of Origins: a web page can have its own host name resolve to a loopback address.
 	NoToken bool
 
 	// Origins lists the sites that browsers may call from, as

@@ -82,6 +82,40 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
+// TestProxyAddsToken: a proxy that adds a token to the requests of all pages does not open the server to
+// pages of other sites, but to its own.
+func TestProxyAddsToken(t *testing.T) {
+	t.Parallel()
+	s := serve(t, Config{AgentHost: agents.Config{Launch: acpLaunch}})
+	const evil, own, lan = "https://evil.example", "http://localhost:5173", "https://app.example"
+	for _, c := range []struct {
+		origin, site string
+		http, socket int
+	}{
+		{evil, "cross-site", 403, 403},
+		{evil, "same-site", 403, 403},
+		{evil, "", 200, 403}, // Chromium's WebSocket, and a program's request
+		{own, "same-origin", 200, 101},
+		{own, "", 200, 101},
+		{own, "same-site", 403, 403}, // of another port
+		{lan, "same-origin", 200, 403},
+	} {
+		header := map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site, "Authorization": "Bearer " + s.Token()}
+		s.do(t, call{path: "/v1/health", anon: true, header: header}).want(t, c.http)
+		h := http.Header{}
+		for name, value := range header {
+			h.Set(name, value)
+		}
+		conn, resp, err := s.tryDial(t.Context(), "/v1/agents/mock/acp", h)
+		if err == nil {
+			_ = conn.Close()
+		}
+		if resp == nil || resp.StatusCode != c.socket {
+			t.Errorf("WebSocket from %s, %q: %v, %v, want %d", c.origin, c.site, resp, err, c.socket)
+		}
+	}
+}
+
 // TestForeignPageWithToken: a page of another site that has a stored token can use it, but gets
 // nothing from a server that needs no token, where every request has all rights.
 func TestForeignPageWithToken(t *testing.T) {
@@ -132,7 +166,6 @@ func TestForeignPageWithToken(t *testing.T) {
 					t.Errorf("WebSocket with query %t: %v, %v, want %d", query != "", resp, err, c.socket)
 				}
 			}
-			dial("", http.Header{"Authorization": {"Bearer " + c.token}})
 			dial("?access_token="+c.token, http.Header{})
 		})
 	}

@@ -177,18 +177,25 @@ var tokenNames = []string{"access_token", "token", "api_key", "t", basicParamete
 // basicParameter is the query parameter of basicToken.
 const basicParameter = "auth_token"
 
-// proven reports whether a request has a valid token anywhere. A foreign page that
-// a user visits does not know a token, and browsers do not add one by themselves.
-// Without tokens it returns false: every request has all rights, and a stored token may have
-// a smaller scope.
-func (a access) proven(c *fiber.Ctx) bool {
+// proven reports whether a valid token shows that a page of another origin may send this request.
+// A page that a user visits does not know a token. In the query it was given one. In the header
+// it had to ask first with a preflight, or a proxy has added the token, perhaps to the requests of all
+// pages. Browsers say whose page it is in Sec-Fetch-Site, but Chromium does not for WebSockets, which
+// have no preflight: only a page of this machine may have one then. Without tokens proven returns
+// false: every request has all rights, and a stored token may have a smaller scope.
+func (a access) proven(c *fiber.Ctx, origin string) bool {
 	if a.cfg.NoToken {
 		return false
 	}
-	header, _ := headerToken(c)
-	given := []string{header, c.Get("X-Api-Key")}
+	var given []string
 	for _, name := range tokenNames {
 		given = append(given, c.Query(name))
+	}
+	_, host, _ := strings.Cut(origin, "://")
+	socket := strings.EqualFold(c.Get(fiber.HeaderUpgrade), "websocket")
+	if !fromOtherSite(c) && (!socket || a.Gate.knownHost(host)) {
+		header, _ := headerToken(c)
+		given = append(given, header, c.Get("X-Api-Key"))
 	}
 	return slices.ContainsFunc(given, func(token string) bool {
 		_, ok := a.lookUp(token)

@@ -279,7 +279,7 @@ func (a access) guard(c *fiber.Ctx) error {
 	if a.cfg.NoToken {
 		setResourcePolicy(c, listed)
 	}
-	if !listed && !a.Gate.own(origin, c) && !a.proven(c) {
+	if !listed && !a.Gate.own(origin, c) && !a.proven(c, origin) {
 		return PermissionDenied.Problem(fmt.Sprintf(
 			"permission denied: requests from pages of %q are not accepted; list that origin (-O) to allow them", origin))
 	}
@@ -303,12 +303,14 @@ func (g gate) admitLoad(c *fiber.Ctx) bool {
 		listed = listed || g.listed(from.Scheme+"://"+from.Host)
 	}
 	setResourcePolicy(c, listed)
-	switch strings.ToLower(c.Get("Sec-Fetch-Site")) {
-	case "cross-site", "same-site":
-		navigation := c.Get("Sec-Fetch-Mode") == "navigate" && c.Get("Sec-Fetch-Dest") == "document"
-		return listed || navigation && c.Method() == fiber.MethodGet && isPage(c.Path())
-	}
-	return true
+	navigation := c.Get("Sec-Fetch-Mode") == "navigate" && c.Get("Sec-Fetch-Dest") == "document"
+	return !fromOtherSite(c) || listed || navigation && c.Method() == fiber.MethodGet && isPage(c.Path())
+}
+
+// fromOtherSite reports whether a browser says that a page of another origin sends a request.
+func fromOtherSite(c *fiber.Ctx) bool {
+	site := strings.ToLower(c.Get("Sec-Fetch-Site"))
+	return site == "cross-site" || site == "same-site"
 }
 
 // setResourcePolicy has browsers withhold an answer from pages whose origin is not
