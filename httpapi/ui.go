@@ -169,6 +169,7 @@ func (s *Server) serveUI(c *fiber.Ctx) error {
 	}
 	c.Set(fiber.HeaderContentSecurityPolicy, policyFor(s.rest.Gate.Host(c)))
 	c.Set(fiber.HeaderPermissionsPolicy, pagePermissions)
+	c.Set("Cross-Origin-Opener-Policy", "same-origin") // another site could change the token in the address
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 	if versioned {
 		f.SendImmutable(c)

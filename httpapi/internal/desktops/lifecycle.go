@@ -182,7 +182,7 @@ func (a *Area) registerLifecycle() {
 			"Tokens for the desktop end. If only an earlier server had the desktop, they end too, and the answer is 404.")
 	remove.Enter = a.enter(func(id string) (*fleet.Instance, error) {
 		inst, err := a.fleet.Find(id)
-		if err != nil {
+		if err != nil && fleet.CheckID(id) == nil { // not the id of a token
 			a.cfg.Tokens.Forget(id)
 		}
 		return inst, err
