@@ -202,6 +202,38 @@ func TestTypePaste(t *testing.T) {
 	}
 }
 
+// TestTypePasteLate pastes into a program that asks for the forms of the clipboard's content first, and
+// sleeps before it asks for the content.
+func TestTypePasteLate(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "wish")
+	d := start(t, desktop.Config{})
+	if err := d.SetClipboard(t.Context(), desktop.Content{Data: []byte("mine")}); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	const script = `
+bind . <Control-v> {
+	selection get -selection CLIPBOARD -type TARGETS
+	after 500 {set f [open pasted w]; puts -nonewline $f [clipboard get -type UTF8_STRING]; close $f}
+}
+focus -force .
+`
+	if err := os.WriteFile(filepath.Join(dir, "late.tcl"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Launch(t.Context(), desktop.Launch{App: "wish", Args: []string{"late.tcl"}, Dir: dir, Wait: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Type(t.Context(), desktop.Type{Text: "late", Mode: desktop.TypePaste}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "what was pasted", func() bool { b, err := os.ReadFile(filepath.Join(dir, "pasted")); return err == nil && len(b) > 0 })
+	if got := readFile(t, filepath.Join(dir, "pasted")); got != "late" {
+		t.Errorf("pasted %q", got)
+	}
+}
+
 // TestLaunchReady waits for the window after a splash screen, which draws late.
 func TestLaunchReady(t *testing.T) {
 	t.Parallel()

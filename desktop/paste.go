@@ -67,7 +67,8 @@ var pasteChords = []struct {
 // number of characters that were pasted.
 func (s *session) paste(ctx context.Context, text x11.Text) (n int, err error) {
 	chord := "ctrl+v"
-	if w, err := s.windows.Active(); err == nil {
+	w, activeErr := s.windows.Active()
+	if activeErr == nil {
 		for _, p := range pasteChords {
 			if slices.Contains(p.classes, strings.ToLower(w.Class)) {
 				chord = p.chord
@@ -93,15 +94,18 @@ func (s *session) paste(ctx context.Context, text x11.Text) (n int, err error) {
 			err = errors.Join(err, s.clipboard.Set(back, name, before))
 		}()
 	}
-	asked, _, err := s.clipboard.Served(ctx)
+	given, _, err := s.clipboard.Given(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if err := s.input.Keyboard.Press(ctx, keys); err != nil {
 		return 0, err
 	}
-	if err := s.awaitServed(ctx, asked); err != nil {
+	if err := s.awaitGiven(ctx, given); err != nil {
 		return 0, err
+	}
+	if activeErr == nil {
+		s.input.Shown(w.ID) // it may have asked long after the keys
 	}
 	return text.Len(), s.input.Quiesce(ctx)
 }
@@ -119,13 +123,14 @@ func (s *session) kept(ctx context.Context, name x11.SelectionName) x11.Content 
 	return x11.Content{Type: TypeText}
 }
 
-// awaitServed waits until a program has read the clipboard after asked requests.
-func (s *session) awaitServed(ctx context.Context, asked int) error {
+// awaitGiven waits until a program has got the content of the clipboard, which given others had
+// before.
+func (s *session) awaitGiven(ctx context.Context, given int) error {
 	limited, cancel := context.WithTimeout(ctx, pasteLimit)
 	defer cancel()
 	for {
-		count, sending, err := s.clipboard.Served(limited)
-		if err == nil && count > asked && !sending {
+		count, sending, err := s.clipboard.Given(limited)
+		if err == nil && count > given && !sending {
 			return nil
 		}
 		if err == nil {

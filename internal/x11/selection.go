@@ -82,6 +82,7 @@ type Clipboard struct {
 	owned map[xproto.Atom]*holding
 	sends map[transfer]*sending
 	count int // of requests that were answered
+	given int // of answers with content, or with its first piece
 	reads map[xproto.Window]*reading
 	spare []xproto.Window // requestors of finished reads
 	times []func(xproto.Timestamp)

@@ -158,6 +158,7 @@ func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 	if !ok {
 		return false
 	}
+	cb.given++
 	if v.encode {
 		v.data, v.encode = encodeLatin1(v.data), false
 		h.values[target] = v
@@ -173,12 +174,23 @@ func (cb *Clipboard) Owner() xproto.Window { return cb.win }
 
 // Served implements quiesce.Clipboard.
 func (cb *Clipboard) Served(ctx context.Context) (count int, sending bool, err error) {
+	return cb.progress(ctx, &cb.count)
+}
+
+// Given is like Served, but counts only answers with content. Most programs first ask which
+// forms there are.
+func (cb *Clipboard) Given(ctx context.Context) (count int, sending bool, err error) {
+	return cb.progress(ctx, &cb.given)
+}
+
+// progress returns a count, after all requests before the call are answered.
+func (cb *Clipboard) progress(ctx context.Context, of *int) (count int, sending bool, err error) {
 	type answer struct {
 		count   int
 		sending bool
 	}
 	a, err := askLoop(ctx, cb, func(result chan<- answer) {
-		cb.withTime(func(xproto.Timestamp) { result <- answer{cb.count, len(cb.sends) > 0} })
+		cb.withTime(func(xproto.Timestamp) { result <- answer{*of, len(cb.sends) > 0} })
 	})
 	return a.count, a.sending, err
 }

@@ -112,8 +112,8 @@ func (t *Tracker) Acted(win xproto.Window) {
 	}
 }
 
-// Shown makes the next Quiesce wait for the program of a new window, which may not be ready
-// for input.
+// Shown makes the next Quiesce wait for the program of a window, which may not be ready for input:
+// it is new, or has only now begun to paste.
 func (t *Tracker) Shown(win xproto.Window) {
 	t.withoutAnswer.record(win, false)
 	t.withoutListener.record(win, false)
