@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -11,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/deskhand/deskhand/internal/userhome"
 )
@@ -56,10 +60,27 @@ func publishAddress(url string, log *slog.Logger) (remove func()) {
 	}
 	return func() {
 		// A server that was started later has its own address there.
-		if now, err := os.ReadFile(addressFile()); err == nil && string(now) == text {
+		if now, err := readAddress(); err == nil && now == url {
 			_ = os.Remove(addressFile())
 		}
 	}
+}
+
+// readAddress returns the address that a server of this user has published.
+func readAddress() (string, error) {
+	if _, err := userhome.Temporary(); err != nil { // another user could have published any address
+		return "", err
+	}
+	f, err := os.OpenFile(addressFile(), os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not block
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", cmp.Or(err, fmt.Errorf("%s is not a regular file", f.Name()))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
+	return strings.TrimSpace(string(text)), err
 }
 
 func (p program) health(ctx context.Context, _ accessFlags, args []string) error {
@@ -68,7 +89,7 @@ func (p program) health(ctx context.Context, _ accessFlags, args []string) error
 	if err := parseNone(flags, args); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(addressFile())
+	url, err := readAddress()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("health: no server of this user runs: %w", err)
 	}
@@ -77,7 +98,7 @@ func (p program) health(ctx context.Context, _ accessFlags, args []string) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	if err := checkAlive(ctx, strings.TrimSpace(string(text))); err != nil {
+	if err := checkAlive(ctx, url); err != nil {
 		return fmt.Errorf("health: %w", err)
 	}
 	_, err = fmt.Fprintln(p.stdout, "ok")

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -30,6 +33,44 @@ func TestHealth(t *testing.T) {
 	if got := ask(); got.status != exitFailure || !strings.Contains(got.stderr, "connection refused") {
 		t.Errorf("after the server was killed: %+v", got)
 	}
+}
+
+// TestHealthOfOthers puts files that other users could make where a server publishes its address.
+func TestHealthOfOthers(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	alive := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer alive.Close()
+	dir := filepath.Join(temp, "deskhand-"+strconv.Itoa(os.Geteuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	address := filepath.Join(dir, "address")
+	fails := func(want string) {
+		t.Helper()
+		if got := runCommandLine(t, environ(t, "TMPDIR="+temp), "health"); got.status != exitFailure || !strings.Contains(got.stderr, want) {
+			t.Errorf("%+v, want an error with %q", got, want)
+		}
+	}
+	if err := syscall.Mkfifo(address, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails(address + " is not a regular file")
+	if err := os.Remove(address); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, address, alive.URL+"/\n", 0o600)
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as another user's could be
+		t.Fatal(err)
+	}
+	fails(dir + " is not this user's own")
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := errors.Join(os.Chmod(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	fails(dir + " is not this user's own")
 }
 
 // TestUnusableHome is a server in a container that runs as a user without a home.
