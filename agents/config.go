@@ -212,6 +212,9 @@ func (c Config) launch(ctx context.Context, agent string) (Launch, error) {
 	if err != nil {
 		return Launch{}, err
 	}
+	if err := c.Registry.CheckTrusted(cmd); err != nil {
+		return Launch{}, &StartError{agent, err}
+	}
 	return Launch{Version: cmd.Version, Path: cmd.Path, Args: cmd.Args, Env: cmd.Env}, nil
 }
 

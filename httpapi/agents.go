@@ -34,6 +34,7 @@ func newRegistry(cfg Config, state *fleet.StateDir) (*registry.Registry, error) 
 	c := cfg.Agents
 	c.Secrets = slices.Concat(c.Secrets, cfg.Secrets)
 	c.RunAs = cmp.Or(c.RunAs, cfg.AgentHost.RunAs)
+	c.Untrusted = append(slices.Clip(c.Untrusted), cfg.DesktopUser)
 	c.Logger = cmp.Or(c.Logger, cfg.Logger)
 	if c.Records == nil {
 		c.Records = func() (string, error) {

@@ -165,7 +165,7 @@ type Config struct {
 
 	// Agents configures which agents there are, and where they are installed. If its
 	// Records, Logger or RunAs is zero, the server's, or AgentHost.RunAs, takes its
-	// place. The server adds Secrets to its Secrets.
+	// place. The server adds Secrets to its Secrets, and DesktopUser to its Untrusted.
 	Agents registry.Config
 
 	// TrustFolders lists folders. MCP servers and skills that are configured in them

@@ -122,7 +122,7 @@ func (c Config) checkPrograms() error {
 			return err
 		}
 	}
-	for _, name := range []string{"git", "ssh", "npm", "node", "ffmpeg", "ffprobe"} {
+	for _, name := range []string{"git", "ssh", "npm", "node", "ffmpeg", "ffprobe", "Xvfb", "openbox", "dbus-daemon", "pulseaudio"} {
 		if path, err := supervise.LookPath(name, os.Environ()); err == nil {
 			if err := check("PATH", path); err != nil {
 				return err

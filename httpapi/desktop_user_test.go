@@ -11,6 +11,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents"
 	"github.com/deskhand/deskhand/agents/eventlog"
+	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/internal/supervise"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
@@ -144,12 +145,17 @@ func TestProgramsOfUser(t *testing.T) {
 	if err := os.Symlink(filepath.Join(theirs, "npm"), filepath.Join(link, "npm")); err != nil {
 		t.Fatal(err)
 	}
+	display := dir(0)
+	if err := os.Symlink(filepath.Join(theirs, "npm"), filepath.Join(display, "Xvfb")); err != nil {
+		t.Fatal(err)
+	}
 	for what, c := range map[string]struct{ path, data, refused string }{ // refused is a part of the error; empty: none
 		"root's":                   {dir(0, "git"), "", ""},
 		"the user's after root's":  {dir(0, "git") + ":" + theirs, "", theirs + ": the server runs programs from PATH"},
 		"the user's before root's": {theirs + ":" + dir(0, "git"), "", theirs + ": "},
 		"a file of the user":       {files, "", files + "/ffprobe: "},
 		"a link to the user's":     {link, "", link + "/npm: "},
+		"a display of the user's":  {display, "", display + "/Xvfb: "},
 		"directories not there":    {filepath.Join(dir(0), "none") + "::bin:" + dir(0), "", ""},
 		"the user's not there":     {filepath.Join(dir(uid), "none"), "", "/none: "},
 		"agents for all users":     {dir(0), "data:" + dir(0), ""},
@@ -172,6 +178,57 @@ func TestProgramsOfUser(t *testing.T) {
 				t.Errorf("%s, %s: %v, want an error about %s", what, flag, err, c.refused)
 			}
 		}
+	}
+}
+
+// TestAgentOfUser: an agent that the user of desktops can replace does not run as another user.
+func TestAgentOfUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run desktops as another user")
+	}
+	u, err := supervise.LookupUser("www-data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	above := t.TempDir()
+	dir, link, ran := filepath.Join(above, "theirs"), filepath.Join(above, "link"), filepath.Join(above, "ran")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(filepath.Join(dir, "agent"), link)); err != nil { //nolint:gosec // as a home
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "agent"), []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, int(u.Credential.Uid), 0); err != nil {
+		t.Fatal(err)
+	}
+	known := registry.Config{Custom: []registry.Custom{
+		{ID: "linked", Command: []string{link}},
+		{ID: "script", Command: []string{"/bin/sh", link}},
+	}}
+	for who, test := range map[string]struct {
+		cfg     Config
+		refused bool
+	}{
+		"agents of root":     {Config{DesktopUser: "www-data"}, true},
+		"agents of the user": {Config{DesktopUser: "www-data", AgentHost: agents.Config{RunAs: "www-data"}}, false},
+		"one user":           {Config{}, false},
+	} {
+		test.cfg.Agents = known
+		s := serve(t, test.cfg)
+		for _, id := range []string{"linked", "script"} {
+			made := s.post(t, "/v1/sessions/"+id, fmt.Sprintf(`{"agent":%q,"directory":%q}`, id, above)).want(t, 200)
+			asked := s.get(t, "/v1/agents/"+id+"?config=true&no_cache=true").want(t, 200)
+			for _, got := range []answer{made, asked} {
+				if refused := strings.Contains(string(got.body), "theirs can be changed by user"); refused != test.refused {
+					t.Errorf("%s, %s: %s", who, id, got.body)
+				}
+			}
+		}
+		if _, err := os.Stat(ran); test.refused && err == nil {
+			t.Errorf("%s: the agent was started", who)
+		}
+		_ = os.Remove(ran)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,6 +49,19 @@ func (r *Registry) Command(id string) (Command, error) {
 		return !a.Custom && r.variable(name) != ""
 	})
 	return c, nil
+}
+
+// CheckTrusted returns an error if a user of Config.Untrusted could replace the agent of a command.
+func (r *Registry) CheckTrusted(c Command) error {
+	for _, file := range append([]string{c.Path, c.Program}, c.Args[:min(1, len(c.Args))]...) {
+		if !filepath.IsAbs(file) {
+			continue
+		}
+		if err := supervise.CheckNotReplaceable(file, r.others...); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
 }
 
 // Prepare is like Command but first installs the agent if it is not installed, unless

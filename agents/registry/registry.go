@@ -38,6 +38,10 @@ type Config struct {
 	// root.
 	RunAs string
 
+	// Untrusted names further users, by name or number, whose programs this program runs.
+	// Agents that one of them could replace are not started.
+	Untrusted []string
+
 	// Home is the directory in which credentials are searched. Empty: the home of RunAs, or
 	// $HOME.
 	Home string
@@ -73,8 +77,9 @@ type Registry struct {
 	cfg    Config
 	shared []string // directories of agents that are installed for all users
 	user   supervise.User
-	agents []Agent // in the order of lists
-	locks  fs.FS   // embeddedLocks, except in tests
+	others []supervise.User // the users of Config.Untrusted, except user
+	agents []Agent          // in the order of lists
+	locks  fs.FS            // embeddedLocks, except in tests
 
 	maxTime  time.Duration // installTime, except in tests
 	maxBytes int64         // installBytes, except in tests
@@ -97,7 +102,7 @@ type Registry struct {
 }
 
 // New makes a registry. It starts nothing. It returns an [InvalidError] for an invalid
-// Config, or an error if the user Config.RunAs cannot be found.
+// Config, or an error if a user of Config cannot be found.
 func New(cfg Config) (*Registry, error) {
 	cfg.Custom, cfg.Mock, cfg.Env = slices.Clone(cfg.Custom), slices.Clone(cfg.Mock), slices.Clone(cfg.Env)
 	cfg.AskTimeout = cmp.Or(cfg.AskTimeout, DefaultAskTimeout)
@@ -113,6 +118,15 @@ func New(cfg Config) (*Registry, error) {
 	var err error
 	if r.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, err
+	}
+	for _, name := range cfg.Untrusted {
+		other, err := supervise.LookupUser(name)
+		if err != nil {
+			return nil, err
+		}
+		if other.Name != r.user.Name {
+			r.others = append(r.others, other)
+		}
 	}
 	if r.agents, err = withCustom(agents, cfg.Custom); err != nil {
 		return nil, err
