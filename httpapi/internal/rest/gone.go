@@ -27,8 +27,10 @@ var errClientGone = errors.New("the client closed its connection")
 // it answers.
 func UntilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func()) {
 	rc := c.Context()
-	if rc.RequestBodyStream() != nil && !bodyOf(c).ended {
-		return ctx, func() {} // what would be read is the body
+	if rc.RequestBodyStream() != nil {
+		if b := bodyOf(c); !b.ended && b.read != b.size {
+			return ctx, func() {} // what would be read is the body
+		}
 	}
 	conn := rc.Conn()
 	if conn.SetReadDeadline(time.Now().Add(noDeadline)) != nil {
@@ -54,6 +56,11 @@ func UntilGone(ctx context.Context, c *fiber.Ctx) (_ context.Context, stop func(
 		cancel(nil)
 		_ = conn.SetReadDeadline(time.Time{})
 	}
+}
+
+// clientGone reports whether err is about the end of ctx because the client closed its connection.
+func clientGone(ctx context.Context, err error) bool {
+	return errors.Is(err, errClientGone) || errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errClientGone)
 }
 
 // wakeReader ends a read of conn and waits until ended is closed. A connection of

@@ -17,7 +17,12 @@ func TestClientGoneIsNoFailure(t *testing.T) {
 	ctx, gone := context.WithCancelCause(t.Context())
 	gone(errClientGone)
 	g.Fail(ctx, Route{ID: "clip"}, fmt.Errorf("clip: %w", context.Cause(ctx)))
+	g.Fail(ctx, Route{ID: "search"}, fmt.Errorf("search: %w", ctx.Err()))
 	if text.Len() > 0 {
+		t.Errorf("log: %s", text.String())
+	}
+	g.Fail(t.Context(), Route{ID: "search"}, fmt.Errorf("search: %w", context.Canceled))
+	if !strings.Contains(text.String(), "search") {
 		t.Errorf("log: %s", text.String())
 	}
 	g.Fail(ctx, Route{ID: "clip"}, errors.New("the disk has failed"))

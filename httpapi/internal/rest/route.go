@@ -204,7 +204,7 @@ func (g Group) Fail(ctx context.Context, r Route, err error) *Problem {
 	if GrantOf(ctx).Over() && !r.Revokes {
 		p = TokenOver() // err may be about the end of ctx
 	}
-	if p.Status == http.StatusInternalServerError && !errors.Is(err, errClientGone) {
+	if p.Status == http.StatusInternalServerError && !clientGone(ctx, err) {
 		var about asked
 		if r := RequestIn(ctx); r != nil {
 			about = r.asked
