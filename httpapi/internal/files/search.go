@@ -54,7 +54,7 @@ type (
 func (a *area) registerSearch(r rest.Route) {
 	search := r.Get("searchFiles", "/v1/fs/search", "Find files by name and content").
 		WithAbout("Symbolic links are not followed. A search that reaches a limit returns what it found.")
-	search.Large = true
+	search.Large, search.UntilGone = true, true
 	rest.Add(a.Group, search, a.searchFiles)
 }
 

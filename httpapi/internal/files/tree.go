@@ -67,7 +67,7 @@ type (
 func (a *area) registerEntries(r rest.Route) {
 	list := r.Get("listEntries", "/v1/fs/entries", "List a directory").
 		WithAbout("Entries are sorted by the bytes of their names. Symbolic links are not followed.")
-	list.Large = true
+	list.Large, list.UntilGone = true, true
 	rest.Add(a.Group, list, a.listEntries)
 	rest.Add(a.Group, r.Get("statFile", "/v1/fs/stat", "Get information about a file or directory"), a.statFile)
 }
@@ -143,7 +143,7 @@ func (a *area) statFile(ctx context.Context, in *statInput) (*statOutput, error)
 func (a *area) registerTree(r rest.Route) {
 	r = r.WithErrors(http.StatusConflict)
 	remove := r.Delete("deleteEntry", "/v1/fs/entry", "Remove a file, a link or a directory").WithAbout("Symbolic links are not followed.")
-	remove.Status = http.StatusOK
+	remove.Status, remove.UntilGone = http.StatusOK, true
 	rest.Add(a.Group, remove, func(ctx context.Context, in *rerenameInput) (*pathOutput, error) {
 		return a.atPath(ctx, in.PathQuery, func(files *filesystem.FS) error { return files.Remove(ctx, in.Path, in.Recursive) })
 	})
@@ -151,8 +151,10 @@ func (a *area) registerTree(r rest.Route) {
 	rest.Add(a.Group, mkdir, func(ctx context.Context, in *PathQuery) (*pathOutput, error) {
 		return a.atPath(ctx, *in, func(files *filesystem.FS) error { return files.Mkdir(in.Path) })
 	})
-	rest.Add(a.Group, r.Post("moveEntry", "/v1/fs/move", "Move a file, a link or a directory").
-		WithAbout("Also moves between file systems. The source, and a target that is overwritten, are removed only after the copy is complete."), a.moveEntry)
+	move := r.Post("moveEntry", "/v1/fs/move", "Move a file, a link or a directory").
+		WithAbout("Also moves between file systems. The source, and a target that is overwritten, are removed only after the copy is complete.")
+	move.UntilGone = true
+	rest.Add(a.Group, move, a.moveEntry)
 }
 
 // atPath does something to a path and answers with it.

@@ -27,9 +27,14 @@ func (a *area) machineRoutes() []route {
 	)
 }
 
-// get returns a route that reads something.
+// get returns a route that reads something. A call ends when its client disconnects.
 func get(path string, handle func(*call) (any, error)) route {
-	return route{http.MethodGet, path, handle}
+	return route{http.MethodGet, path, func(c *call) (any, error) {
+		var stop func()
+		c.ctx, stop = rest.UntilGone(c.ctx, c.Fiber)
+		defer stop()
+		return handle(c)
+	}}
 }
 
 // post returns a route that does something.

@@ -102,7 +102,7 @@ func (a *area) add(r route) {
 		}
 		if err != nil {
 			about := agenthost.Names{Session: c.Param("sessionID"), Request: cmp.Or(c.Param("requestID"), c.Param("permissionID"))}
-			a.Write(in.Fiber, a.Refuse(ctx, rest.Route{ID: name}, about.Explain(err)))
+			a.Write(in.Fiber, a.Refuse(c.ctx, rest.Route{ID: name}, about.Explain(err)))
 		}
 	})
 }

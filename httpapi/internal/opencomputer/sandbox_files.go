@@ -55,7 +55,9 @@ func (b *sandboxes) registerFiles(one string) {
 		if filepath.Clean(path(c)) == filepath.Clean(c.at("")) {
 			return nil, rest.InvalidField("path", "path must name a file or a directory in the sandbox; DELETE /sandboxes/{id} removes the sandbox")
 		}
-		return nil, b.files.Remove(c.ctx, path(c), true)
+		ctx, stop := rest.UntilGone(c.ctx, c.Fiber)
+		defer stop()
+		return nil, b.files.Remove(ctx, path(c), true)
 	})
 	b.add(http.MethodPost, one+"/files/mkdir", func(c *call) (any, error) { return nil, b.files.Mkdir(path(c)) })
 	b.add(http.MethodGet, one+"/files/list", func(c *call) (any, error) {

@@ -271,6 +271,7 @@ func (a *Area) registerEnding(r rest.Route) {
 		{"kill", "Kill a process and the processes that it started", "Sends SIGKILL.", (*process.Process).Kill},
 	} {
 		e := r.Post(end.name+"Process", "/v1/processes/{id}/"+end.name, end.summary).WithAbout(end.about)
+		e.UntilGone = true // ends the wait, not the stop
 		rest.Add(a.Group, e, func(ctx context.Context, in *waitInput) (*rest.Output[processInfo], error) {
 			p, err := a.find(in.ID)
 			if err != nil {

@@ -38,9 +38,10 @@ type runResult struct {
 
 func (a *Area) registerRun() {
 	rest.Add(a.Group, rest.Route{
-		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError, Scope: grants.ScopeSupervise,
+		ID: "runProcess", Method: http.MethodPost, Path: "/v1/processes/run", Tag: "Processes", Other: rest.StreamError, Scope: grants.ScopeSupervise, UntilGone: true,
 		Summary: "Run a program and wait for it",
 		About: "Responds when the program has exited, even if processes that it started still run. " +
+			"If the client disconnects, the program and the processes that it started are killed. " +
 			"At most maxConcurrentProcesses run concurrently; other calls wait, and their timeout includes the wait.",
 		Errors: []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway},
 	}, a.run)
