@@ -196,7 +196,9 @@ func TestTempDir(t *testing.T) {
 		func() error { return nil }, // it is there
 		func() error { return os.Chown(want, 65534, 65534) },
 		func() error { return os.Chmod(want, 0o777) },
-		func() error { return errors.Join(os.Remove(want), os.Symlink("/", want), os.Lchown(want, 65534, 65534)) },
+		func() error {
+			return errors.Join(os.Remove(want), os.Symlink("/", want), os.Lchown(want, 65534, 65534))
+		},
 	} {
 		if err := plant(); err != nil {
 			t.Fatal(err)
