@@ -175,7 +175,8 @@ func keyError(field string, err error) error {
 	return err
 }
 
-// ReleaseAll releases every key and button that is held down, also those that another X client holds.
+// ReleaseAll releases every key and button that is held down, also those that another X client or
+// another device holds. It returns an error if a button of another device stays down.
 // It ends typing that runs or waits for its turn with an [InterruptedError].
 // A viewer's call ends only the typing of that viewer.
 func (d *Desktop) ReleaseAll(ctx context.Context) error {

@@ -76,8 +76,8 @@ type Conn struct {
 
 // extensions holds the first event numbers of extensions, and whether optional ones exist.
 type extensions struct {
-	damage, xfixes, randr byte
-	shm, res              bool
+	damage, xfixes, randr, input byte
+	shm, res                     bool
 }
 
 // handler is a function of handle. It is identified by its address.
@@ -219,7 +219,7 @@ func (c *Conn) openExtensions() error {
 		{"RANDR", &c.ext.randr, nil, true},
 		{"MIT-SHM", nil, &c.ext.shm, false},
 		{"X-Resource", nil, &c.ext.res, false},
-		{inputExtension, nil, nil, false},
+		{inputExtension, &c.ext.input, nil, false},
 	} {
 		r, err := xproto.QueryExtension(c.x, uint16(len(e.name)), e.name).Reply()
 		if err != nil {

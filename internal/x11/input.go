@@ -89,7 +89,8 @@ func (in *Input) Release() error {
 }
 
 // ReleaseAll is like Release, and also releases keys, and the buttons 1 to 5, that other clients
-// hold down. Typing leaves these alone: a client may hold a key on purpose.
+// hold down, and all buttons that are down on other devices of the pointer. It returns an error if
+// one of the latter stays down. Typing leaves these alone: a client may hold a key on purpose.
 func (in *Input) ReleaseAll() error {
 	return in.locked(func() error {
 		kb, pt := in.Keyboard, in.Pointer
@@ -109,7 +110,7 @@ func (in *Input) ReleaseAll() error {
 				pt.buttons = append(pt.buttons, b)
 			}
 		}
-		return in.release()
+		return errors.Join(in.release(), in.releaseOtherButtons())
 	})
 }
 
@@ -155,25 +156,16 @@ func (d *device) locked(f func() error) error {
 	return f()
 }
 
-// inputExtension is the name of the X Input Extension.
-const inputExtension = "XInputExtension"
-
 // use returns an error after Close. It has the server use the first pointer and keyboard:
 // any program can add others and assign them to this connection.
 func (d *device) use() error {
 	if d.closed {
 		return fmt.Errorf("input: %w", ErrConnClosed)
 	}
-	x := d.c.x
-	x.ExtLock.RLock()
-	opcode, ok := x.Extensions[inputExtension]
-	x.ExtLock.RUnlock()
-	if ok {
-		// XISetClientPointer of this client, to the device 2 ("The X Input Extension
-		// 2.x").
-		choose := []byte{opcode, 44, 3, 0, 0, 0, 0, 0, 2, 0, 0, 0}
+	// XISetClientPointer of this client.
+	if choose := d.xinput(xiSetClientPointer, 0, 0, 0, 0, firstPointer, 0, 0, 0); choose != nil {
 		d.c.wire.delay(choose)
-		x.NewRequest(choose, x.NewCookie(false, false))
+		d.c.x.NewRequest(choose, d.c.x.NewCookie(false, false))
 	}
 	return nil
 }

@@ -83,11 +83,11 @@ func (pt *Pointer) Button(button int, down bool) error {
 		pt.c.wire.cork()
 		under := xproto.QueryPointer(pt.c.x, pt.c.root)
 		pt.setButton(b, down)
-		err := pt.flush("press button")
-		if at, ok := pt.acted(under, down); ok && down {
-			pt.pressedAt(b, at, 1)
+		presses := 0
+		if down {
+			presses = 1
 		}
-		return err
+		return errors.Join(pt.flush("press button"), pt.acted(under, b, presses))
 	})
 }
 
@@ -99,21 +99,37 @@ func (pt *Pointer) withButton(button int, f func(b byte) error) error {
 	return pt.locked(func() error { return f(byte(button)) })
 }
 
-// acted records the windows that got a press, or a release and the press before it. It
-// returns the position of the pointer.
-func (pt *Pointer) acted(under xproto.QueryPointerCookie, down bool) (at Point, ok bool) {
+// acted records the windows that got presses of a button, or its release and the press before
+// it. It returns errButtonHeld if no window got the presses.
+func (pt *Pointer) acted(under xproto.QueryPointerCookie, button byte, presses int) error {
 	r, err := under.Reply()
 	if err != nil {
-		return at, false
+		return nil //nolint:nilerr // the flush before has the error
 	}
 	pt.programs.Acted(r.Child)
-	if down {
-		pt.pressedIn = r.Child
-	} else {
+	if presses == 0 {
 		pt.programs.ManagerMayAct()
 		pt.programs.Acted(pt.pressedIn)
+		return nil
 	}
-	return Point{int(r.RootX), int(r.RootY)}, true
+	pt.pressedIn = r.Child
+	pt.pressedAt(button, Point{int(r.RootX), int(r.RootY)}, presses)
+	return pt.heldElsewhere(button, r.Mask)
+}
+
+// heldElsewhere returns errButtonHeld if a button was down before a press, by mask, and is held on
+// another device. It takes the press back then. The mask does not suffice: the window manager may
+// not yet have let the release before the press take effect.
+func (pt *Pointer) heldElsewhere(button byte, mask uint16) error {
+	if button > 5 || mask>>(7+button)&1 == 0 {
+		return nil
+	}
+	down, err := pt.otherButtons()
+	if err == nil && len(down) > 0 {
+		pt.setButton(button, false)
+		err = errButtonHeld
+	}
+	return err
 }
 
 func (pt *Pointer) setButton(button byte, down bool) {
@@ -158,11 +174,7 @@ func (pt *Pointer) clicks(button byte, count int) error {
 			pt.setButton(button, true)
 			pt.setButton(button, false)
 		}
-		err := pt.flush("click")
-		if at, ok := pt.acted(under, true); ok {
-			pt.pressedAt(button, at, n)
-		}
-		if err != nil {
+		if err := errors.Join(pt.flush("click"), pt.acted(under, button, n)); err != nil {
 			return err
 		}
 	}
@@ -183,6 +195,7 @@ func (pt *Pointer) drag(ctx context.Context, path []Point, button byte) (err err
 	}
 	pt.c.wire.cork()
 	pt.motion(path[0])
+	under := xproto.QueryPointer(pt.c.x, pt.c.root)
 	pt.setButton(button, true)
 	pt.pressedAt(button, path[0], 1)
 	defer func() {
@@ -194,6 +207,11 @@ func (pt *Pointer) drag(ctx context.Context, path []Point, button byte) (err err
 	}()
 	if err := pt.flush("begin drag"); err != nil {
 		return err
+	}
+	if r, err := under.Reply(); err == nil {
+		if err := pt.heldElsewhere(button, r.Mask); err != nil {
+			return err
+		}
 	}
 	// The drag may move a window by its title bar.
 	if err := pt.programs.AwaitManager(ctx); err != nil {
