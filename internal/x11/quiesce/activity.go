@@ -3,6 +3,8 @@ package quiesce
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -26,7 +28,7 @@ const (
 	// of all programs. Each thread needs two open files.
 	maxThreads   = 128
 	maxInspected = 1024
-	// maxAwake bounds the threads that Awake looks at.
+	// maxAwake bounds the threads that Awake, sleeps and runDelays look at.
 	maxAwake = 4096
 )
 
@@ -148,7 +150,7 @@ func (a *Activity) focus(pid int) {
 			return
 		}
 	}
-	tasks := firstNames(dir+"task", maxThreads+1)
+	tasks, _ := firstNames(dir+"task", maxThreads+1)
 	if len(tasks) > maxThreads {
 		a.focused.threads = append(a.focused.threads, thread{}) // what the others wait for is not known
 		return
@@ -161,14 +163,17 @@ func (a *Activity) focus(pid int) {
 }
 
 // firstNames returns the first names in a directory.
-func firstNames(dir string, most int) []string {
+func firstNames(dir string, most int) ([]string, error) {
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer d.Close()
-	names, _ := d.Readdirnames(most)
-	return names
+	names, err := d.Readdirnames(most)
+	if errors.Is(err, io.EOF) { // there are none
+		err = nil
+	}
+	return names, err
 }
 
 // openThread opens the files of a thread, unless too many threads are being inspected.
@@ -212,7 +217,7 @@ func (a *Activity) Awake() bool {
 	left := maxAwake
 	for i := 0; i < len(a.programs) && left > 0; i++ {
 		dir := "/proc/" + strconv.Itoa(a.programs[i].pid) + "/task/"
-		threads := firstNames(dir, left)
+		threads, _ := firstNames(dir, left)
 		left -= len(threads)
 		for _, thread := range threads {
 			status, err := os.ReadFile(dir + thread + "/status")

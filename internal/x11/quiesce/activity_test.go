@@ -125,6 +125,16 @@ func TestManyProcesses(t *testing.T) {
 	if a.Awake() {
 		t.Errorf("more than %d threads are looked at", maxAwake)
 	}
+	many := slices.Repeat([]int{pid}, maxAwake)
+	if counts, err := sleeps(many...); err != nil || len(counts) != maxAwake {
+		t.Errorf("sleeps of %d threads: %d, %v", maxAwake, len(counts), err)
+	}
+	if counts, err := sleeps(append(many, pid)...); err != nil || counts != nil {
+		t.Errorf("sleeps of more than %d threads: %d, %v, want none", maxAwake, len(counts), err)
+	}
+	if all := runDelays(append(many, os.Getpid())); len(all) > 1 {
+		t.Errorf("the delays of more than %d threads are read", maxAwake)
+	}
 }
 
 // TestManyThreads checks that a program with many threads does not use the open files up.

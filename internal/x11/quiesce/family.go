@@ -52,7 +52,8 @@ func childrenOf(pid int) []int {
 // allChildrenOf is like childrenOf without a bound.
 func allChildrenOf(pid int) (children []int) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-	for _, thread := range firstNames(dir, maxAwake) {
+	threads, _ := firstNames(dir, maxAwake)
+	for _, thread := range threads {
 		list, err := os.ReadFile(dir + thread + "/children")
 		if err != nil {
 			continue

@@ -143,17 +143,21 @@ func (d *Display) allAsleep(all []*process) (bool, error) {
 }
 
 // sleeps returns how often each thread of the processes has gone to sleep, or nil if a
-// thread is awake. It ignores processes that have exited, also zombies. The error is
-// fs.ErrNotExist if all have exited.
+// thread is awake, or if there are more than maxAwake threads. It ignores processes that have
+// exited, also zombies. The error is fs.ErrNotExist if all have exited.
 func sleeps(pids ...int) (counts []uint64, err error) {
+	left := maxAwake
 	for _, pid := range pids {
 		dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-		threads, err := os.ReadDir(dir)
+		threads, err := firstNames(dir, left+1)
 		if err != nil && !hasEnded(err) {
 			return nil, fmt.Errorf("threads of process %d: %w", pid, err)
 		}
+		if left -= len(threads); left < 0 {
+			return nil, nil
+		}
 		for _, thread := range threads {
-			status, err := os.ReadFile(dir + thread.Name() + "/status")
+			status, err := os.ReadFile(dir + thread + "/status")
 			if hasEnded(err) {
 				continue
 			}
@@ -256,14 +260,17 @@ func withinWork(ctx context.Context, limit time.Duration, pids func() []int, f f
 type delays map[int]map[string]time.Duration
 
 // runDelays returns the delays of processes (Documentation/scheduler/sched-stats.rst), or none if
-// the kernel does not tell.
+// the kernel does not tell. It looks at the first maxAwake threads.
 func runDelays(pids []int) delays {
 	all := delays{}
-	for _, pid := range pids {
+	left := maxAwake
+	for i := 0; i < len(pids) && left > 0; i++ {
+		pid := pids[i]
 		dir := "/proc/" + strconv.Itoa(pid) + "/task/"
-		threads, _ := os.ReadDir(dir)
+		threads, _ := firstNames(dir, left)
+		left -= len(threads)
 		for _, thread := range threads {
-			stat, _ := os.ReadFile(dir + thread.Name() + "/schedstat")
+			stat, _ := os.ReadFile(dir + thread + "/schedstat")
 			fields := bytes.Fields(stat)
 			if len(fields) < 2 {
 				continue
@@ -272,7 +279,7 @@ func runDelays(pids []int) delays {
 			if all[pid] == nil {
 				all[pid] = map[string]time.Duration{}
 			}
-			all[pid][thread.Name()] = time.Duration(n)
+			all[pid][thread] = time.Duration(n)
 		}
 	}
 	return all

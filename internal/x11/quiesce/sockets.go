@@ -120,7 +120,7 @@ const maxDescriptors = 4096
 // ends.
 func (d *socketDiag) displaySockets(pid, display int) (inodes []uint32, err error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	names := firstNames(dir, maxDescriptors)
+	names, _ := firstNames(dir, maxDescriptors)
 	if names == nil {
 		return nil, errNoDiag // the process has ended, or belongs to another user
 	}
