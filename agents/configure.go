@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // MCPServer is a tool server of a session.
@@ -133,7 +134,7 @@ func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, o
 	case "remote", "http":
 		err = m.setRemote(e, env)
 	case "local", "stdio":
-		err = m.setLocal(e, env)
+		err = m.setLocal(e)
 	default:
 		err = fmt.Errorf("type %q is neither local nor remote", e.Type)
 	}
@@ -143,7 +144,7 @@ func serverOf(name string, raw json.RawMessage, env environment) (m MCPServer, o
 	return m, true, nil
 }
 
-func (m *MCPServer) setLocal(e mcpEntry, env environment) error {
+func (m *MCPServer) setLocal(e mcpEntry) error {
 	var argv []string
 	var program string
 	if json.Unmarshal(e.Command, &program) == nil {
@@ -161,10 +162,8 @@ func (m *MCPServer) setLocal(e mcpEntry, env environment) error {
 	}
 	m.Command, m.Args = argv[0], argv[1:]
 	// Not all agents pass their environment on: Codex does not.
-	m.Env = map[string]string{}
-	if temp, ok := env.lookup("TMPDIR"); ok {
-		m.Env["TMPDIR"] = temp
-	}
+	name, value, _ := strings.Cut(supervise.NoCompileCache, "=")
+	m.Env = map[string]string{name: value}
 	maps.Copy(m.Env, e.Environment)
 	maps.Copy(m.Env, e.Env)
 	return nil

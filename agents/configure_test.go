@@ -52,9 +52,8 @@ func TestMCPConfiguration(t *testing.T) {
 		configure(t, h, cwd, folders.MCP, name, entry)
 	}
 	id := sessionIn(t, h, cwd, `[{"name":"client","command":"mine","args":[],"env":[]}]`)
-	temp := fmt.Sprintf("%s/deskhand-%d-programs", strings.TrimSuffix(os.TempDir(), "/"), os.Geteuid())
-	want := `"mcpServers":[{"name":"client","command":"mine","args":[],"env":[]},` +
-		`{"name":"a","command":"prog","args":["-x","y"],"env":[{"name":"K","value":"V"},{"name":"TMPDIR","value":"` + temp + `"}]},` +
+	const want = `"mcpServers":[{"name":"client","command":"mine","args":[],"env":[]},` +
+		`{"name":"a","command":"prog","args":["-x","y"],"env":[{"name":"K","value":"V"},{"name":"NODE_DISABLE_COMPILE_CACHE","value":"1"}]},` +
 		`{"type":"http","name":"b","url":"http://127.0.0.1:1/mcp","headers":[{"name":"Authorization","value":"Bearer tok"},{"name":"X","value":"1"},{"name":"Y","value":"head"}]}],"more":1e400}`
 	if got := received(t, file); !strings.Contains(got, want) {
 		t.Errorf("the agent got %s", got)

@@ -163,7 +163,9 @@ func environ(user supervise.User, base, set []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	set = append([]string{"TMPDIR=" + temp}, set...)
+	if temp != "" {
+		set = append([]string{"TMPDIR=" + temp}, set...)
+	}
 	// As root, Claude Code asks for permissions unless this is exactly "1". Its adapter
 	// accepts other values as well, and then they disagree.
 	if user.Root() {

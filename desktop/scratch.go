@@ -39,7 +39,7 @@ func scratchBase(mode fs.FileMode) (string, error) {
 	if mode == openMode {
 		base += "-open"
 	}
-	return base, userhome.Claim(base, mode, os.Geteuid(), os.Getegid())
+	return base, userhome.Claim(base, mode, os.Geteuid(), func(f func() error) error { return f() })
 }
 
 // newScratch makes a temporary directory of a mode.

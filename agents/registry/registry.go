@@ -252,7 +252,10 @@ func (r *Registry) environ(user supervise.User, set ...string) ([]string, error)
 		env = supervise.Inherit(false, r.cfg.Secrets...)
 	}
 	temp, err := user.TempDir()
-	return user.Environ(env, append([]string{"TMPDIR=" + temp}, set...)...), err
+	if temp != "" {
+		set = append([]string{"TMPDIR=" + temp}, set...)
+	}
+	return user.Environ(env, set...), err
 }
 
 // Custom is an agent that is configured by its command line.

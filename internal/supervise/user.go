@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -93,15 +94,24 @@ func (u User) HomeDir(env []string) string {
 
 // TempDir makes a directory in os.TempDir for temporary files of the user's programs, and returns its
 // path. No other user can enter it, but for root. Programs execute what they find under known names
-// beside their temporary files, such as the compiled code in node-compile-cache.
+// beside their temporary files, such as compiled code. TempDir returns "" if nobody can make files in
+// os.TempDir, because it is read-only or missing.
 func (u User) TempDir() (string, error) {
-	uid, gid := os.Geteuid(), os.Getegid()
+	uid := os.Geteuid()
 	if c := u.Credential; c != nil {
-		uid, gid = int(c.Uid), int(c.Gid)
+		uid = int(c.Uid)
 	}
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deskhand-%d-programs", uid))
-	return dir, userhome.Claim(dir, 0o700, uid, gid)
+	err := userhome.Claim(dir, 0o700, uid, u.Do)
+	if errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return dir, err
 }
+
+// NoCompileCache is a variable for programs that may be npx or others of node, and may get no TMPDIR:
+// they would execute compiled code that another user has put into node-compile-cache in /tmp.
+const NoCompileCache = "NODE_DISABLE_COMPILE_CACHE=1"
 
 // Root reports whether the user is root.
 func (u User) Root() bool {

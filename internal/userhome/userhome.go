@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,26 +22,29 @@ import (
 // Temporary makes this user's directory in os.TempDir, and returns its path; see [Claim].
 func Temporary() (string, error) {
 	dir := TemporaryPath()
-	return dir, Claim(dir, 0o700, os.Geteuid(), os.Getegid())
+	return dir, Claim(dir, 0o700, os.Geteuid(), func(f func() error) error { return f() })
 }
 
-// Claim makes a directory that belongs to a user, with a mode, or finds it. All users can make entries
-// in its parent, which has the sticky bit. Root moves a directory of another user away: that user could
-// stop programs with it. Without root's rights, Claim returns an error then.
-func Claim(dir string, mode fs.FileMode, uid, gid int) error {
-	if belongs(dir, uid, mode) {
-		return nil
-	}
-	root := os.Geteuid() == 0
-	if root && !belongs(dir, 0) {
-		if err := os.Rename(dir, dir+"-foreign-"+rand.Text()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+var claims sync.Mutex // held by Claim
+
+// Claim makes a directory that belongs to a user, with a mode, or finds it. do calls a function with
+// that user's rights. All users can make entries in the parent of dir, which has the sticky bit. Root
+// moves away what is another user's: that user could stop programs with it. Without root's rights,
+// Claim returns an error then.
+func Claim(dir string, mode fs.FileMode, uid int, do func(func() error) error) error {
+	claims.Lock()
+	defer claims.Unlock()
+	if _, err := os.Lstat(dir); err == nil && os.Geteuid() == 0 && !belongs(dir, uid) {
+		if err := os.Rename(dir, dir+"-foreign-"+rand.Text()); err != nil {
 			return fmt.Errorf("temporary directory: %w", err)
 		}
 	}
-	err := os.Mkdir(dir, mode)
-	if err == nil || root && belongs(dir, 0) { // another program of root may have made it just now
-		err = errors.Join(os.Chmod(dir, mode), os.Lchown(dir, uid, gid)) // also if the umask takes rights away
-	}
+	err := do(func() error {
+		if err := os.Mkdir(dir, mode); err != nil && !belongs(dir, uid) {
+			return err
+		}
+		return os.Chmod(dir, mode) // the umask may have taken rights away
+	})
 	switch {
 	case belongs(dir, uid, mode):
 		return nil

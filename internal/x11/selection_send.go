@@ -158,15 +158,18 @@ func (cb *Clipboard) put(h *holding, to transfer, target xproto.Atom) bool {
 	if !ok {
 		return false
 	}
-	cb.given++
 	if v.encode {
 		v.data, v.encode = encodeLatin1(v.data), false
 		h.values[target] = v
 	}
-	if len(v.data) <= cb.chunk {
-		return change(v.typ, 8, v.data)
+	if len(v.data) > cb.chunk && !cb.beginSend(to, v) {
+		return false
 	}
-	return cb.beginSend(to, v)
+	if len(v.data) <= cb.chunk {
+		change(v.typ, 8, v.data)
+	}
+	cb.given++
+	return true
 }
 
 // Owner implements quiesce.Clipboard.
