@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -224,17 +223,6 @@ func unignoreSignals() {
 // tag returns the tag in the environment of the child and of processes that it starts.
 func (c *Child) tag() tag {
 	return tag{text: c.group.token + "." + strconv.FormatUint(c.number, 10), since: c.since}
-}
-
-// environ returns the child's environment, with its tag.
-func (c *Child) environ() []string {
-	env := make([]string, 0, len(c.command.env)+1)
-	for _, entry := range c.command.env {
-		if !strings.HasPrefix(entry, GroupVariable+"=") {
-			env = append(env, entry)
-		}
-	}
-	return append(env, GroupVariable+"="+c.group.lineage+c.tag().text)
 }
 
 // pump forwards the child's output until no process has the other ends open.

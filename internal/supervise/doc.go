@@ -38,8 +38,8 @@
 //
 //   - It is a descendant of one of the group's children.
 //   - It is in the process group or session of a child that was not yet waited for.
-//   - It has the token in its environment, started after the group, and has the user id
-//     of this program, unless that is root.
+//   - It has the token in the first 128 KiB of its environment, started after the group, and
+//     has the user id of this program, unless that is root.
 //
 // Signals to single processes go through a pidfd. The process is checked again after
 // the pidfd was opened, so that a reused id is never signalled.

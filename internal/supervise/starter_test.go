@@ -185,7 +185,7 @@ func TestStartAsUser(t *testing.T) {
 			t.Errorf("no %q in %s", want, out.String())
 		}
 	}
-	if got := environOf(t, group, as, env); !slices.Equal(got[:len(got)-1], env) || !strings.HasPrefix(got[len(got)-1], GroupVariable+"=") {
+	if got := environOf(t, group, as, env); !slices.Equal(got[1:], env) || !strings.HasPrefix(got[0], GroupVariable+"=") {
 		t.Errorf("environment %q, want %q", got, env)
 	}
 	want := dir + "\nname a  b \n"
