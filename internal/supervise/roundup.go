@@ -98,12 +98,16 @@ func endChildren(ctx context.Context, kids []*Child, t tag, grace time.Duration)
 }
 
 // end sends SIGTERM, and SIGKILL when the grace is over or ctx ends. It searches again
-// until no process is left, because processes may fork meanwhile.
+// until no process is left, because processes may fork meanwhile. A search may take long,
+// so the grace counts from the first signal, and only a search that begins after the time
+// for SIGKILL is the last one. All processes that it finds get the signal, too.
 func (r *roundup) end(ctx context.Context, grace time.Duration) error {
 	r.found = make(map[int]*target)
 	defer r.close()
-	sig, until := syscall.SIGTERM, time.Now().Add(grace)
+	sig := syscall.SIGTERM
+	var until time.Time // zero before the first signal
 	for unsure := 0; ; {
+		last := sig == syscall.SIGKILL && time.Now().After(until)
 		sure, err := r.search()
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
@@ -118,13 +122,17 @@ func (r *roundup) end(ctx context.Context, grace time.Duration) error {
 			continue
 		}
 		unsure = 0
-		if now := time.Now(); now.After(until) || ctx.Err() != nil && sig == syscall.SIGTERM {
-			if sig == syscall.SIGKILL {
-				return r.leftover()
-			}
+		now := time.Now()
+		if until.IsZero() {
+			until = now.Add(grace)
+		}
+		if sig == syscall.SIGTERM && (!now.Before(until) || ctx.Err() != nil) {
 			sig, until = syscall.SIGKILL, now.Add(killWait)
 		}
 		r.signal(sig)
+		if last {
+			return r.leftover()
+		}
 		r.wait(ctx, sig, until)
 	}
 }
@@ -366,7 +374,7 @@ func (q *target) signal(sig syscall.Signal) {
 // when it is time for SIGKILL.
 func (r *roundup) wait(ctx context.Context, sig syscall.Signal, until time.Time) {
 	end := time.Now().Add(searchWait)
-	if until.Before(end) {
+	if sig == syscall.SIGTERM && until.Before(end) {
 		end = until
 	}
 	fds := make([]unix.PollFd, 0, len(r.found))
