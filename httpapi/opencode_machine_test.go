@@ -232,6 +232,12 @@ func TestOpenCodeGitAsAgentUser(t *testing.T) {
 	if o.call(t, "GET", "/vcs", "", 200, &v); v.Branch != "trunk" {
 		t.Errorf("the branch is %q", v.Branch)
 	}
+	// A terminal in the folder is no way to root for a Makefile in it.
+	o.call(t, "POST", "/pty", `{"command":"sh","args":["-c","id -un >who; mv who done"]}`, 200, new(struct{}))
+	until(t, "the terminal's command", func() bool { _, err := os.Stat(filepath.Join(dir, "done")); return err == nil })
+	if got, err := os.ReadFile(filepath.Join(dir, "done")); string(got) != "www-data\n" {
+		t.Errorf("a terminal runs as %q, %v", got, err)
+	}
 }
 
 func TestOpenCodeFiles(t *testing.T) {

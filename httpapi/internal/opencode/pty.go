@@ -177,7 +177,7 @@ func (ts *terminals) create(c *call) (any, error) {
 	if b.Command == "" {
 		b.Command, b.Args = userShell(), []string{"-l"}
 	}
-	p, err := processes.Start(process.Spec{Command: b.Command, Args: b.Args, Dir: c.at(b.Cwd), Env: b.Env, Terminal: true, Interactive: true})
+	p, err := processes.Start(process.Spec{Command: b.Command, Args: b.Args, Dir: c.at(b.Cwd), Env: b.Env, User: ts.AgentUser, Terminal: true, Interactive: true})
 	if err != nil {
 		return nil, err
 	}

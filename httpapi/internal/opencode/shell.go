@@ -48,7 +48,7 @@ func runShell(a *area, c *call) (any, error) {
 		return nil, err
 	}
 	ctx, stop := rest.UntilGone(c.ctx, c.Fiber)
-	result, failed := processes.Run(ctx, process.Spec{Command: "/bin/sh", Args: []string{"-c", body.Command}, Dir: f.Cwd}, process.RunOptions{})
+	result, failed := processes.Run(ctx, process.Spec{Command: "/bin/sh", Args: []string{"-c", body.Command}, Dir: f.Cwd, User: a.AgentUser}, process.RunOptions{})
 	stop()
 	s.Ended, s.Output = true, strings.ToValidUTF8(string(result.Stdout)+string(result.Stderr), "\uFFFD")
 	switch {
