@@ -30,6 +30,7 @@ type programs struct {
 	cfg       Config // with defaults
 	log       *slog.Logger
 	user      supervise.User // the user of the desktop's programs
+	temp      string         // that user's directory for temporary files; empty: that of all users
 	dirs      dirs
 	attached  string           // display given to Attach; empty after Start
 	group     *supervise.Group // X server, window manager, D-Bus
@@ -127,6 +128,11 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 	}
 	if d.user, err = supervise.LookupUser(cfg.RunAs); err != nil {
 		return nil, &InvalidError{"RunAs", err.Error()}
+	}
+	if d.user.Credential != nil {
+		if d.temp, err = d.user.TempDir(); err != nil {
+			return nil, err
+		}
 	}
 	if d.dirs, err = makeDirs(cfg, d.attached != "", d.user); err != nil {
 		return nil, err

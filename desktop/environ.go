@@ -70,6 +70,9 @@ func (p *programs) plainEnviron(display string) []string {
 			// Also without PulseAudio, so that no program starts one.
 			"PULSE_SERVER=unix:"+p.soundSocket())
 	}
+	if p.temp != "" {
+		set = append(set, "TMPDIR="+p.temp)
+	}
 	if lookup(env, "PATH") == "" {
 		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}

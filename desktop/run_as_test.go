@@ -90,13 +90,13 @@ func TestRunAs(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(st.Home, "out")
-	line := "{ id -u; id -G; cat " + secret + "; rm -rf " + secret + "; pactl info >/dev/null && echo sound; echo $USER $HOME; } > ~/new 2>/dev/null; mv ~/new ~/out\n"
+	line := "{ id -u; id -G; cat " + secret + "; rm -rf " + secret + "; pactl info >/dev/null && echo sound; echo $USER $HOME; stat -c %a $TMPDIR; } > ~/new 2>/dev/null; mv ~/new ~/out\n"
 	if err := d.Type(t.Context(), desktop.Type{Text: line}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the terminal's answer", func() bool { _, err := os.Stat(out); return err == nil })
 	uid := strconv.Itoa(int(u.Credential.Uid))
-	if got, want := readFile(t, out), uid+"\n"+uid+"\nsound\n"+u.Name+" "+st.Home+"\n"; got != want {
+	if got, want := readFile(t, out), uid+"\n"+uid+"\nsound\n"+u.Name+" "+st.Home+"\n700\n"; got != want {
 		t.Errorf("the terminal wrote %q, want %q", got, want)
 	}
 	if got := readFile(t, secret); got != "root's" {

@@ -10,7 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,14 +85,27 @@ func (p *programs) tryXServer(ctx context.Context, s *session, number int) (int,
 		return strconv.Atoi(line)
 	}
 	if child != nil && ctx.Err() == nil {
-		// Another user may have made the file in /tmp through which Xvfb gets its keymap.
-		signs := []string{"already active", "already running", ".xkm"}
 		text := child.Tail()
-		if slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) }) {
+		if strings.Contains(text, "already active") || strings.Contains(text, "already running") || p.keymapTaken(text) {
 			return 0, fmt.Errorf("start Xvfb: :%d: %w%s", number, errDisplayTaken, tail(child))
 		}
 	}
 	return 0, err
+}
+
+// keymapFile is the file through which an Xvfb of a user other than root gets its keymap.
+var keymapFile = regexp.MustCompile(`server-[0-9]+\.xkm`)
+
+// keymapTaken reports whether an Xvfb complains about its keymap, and another user has made the
+// file.
+func (p *programs) keymapTaken(complaint string) bool {
+	uid := uint32(os.Geteuid()) //nolint:gosec // user ids have 32 bits
+	if c := p.user.Credential; c != nil {
+		uid = c.Uid
+	}
+	var st unix.Stat_t
+	file := keymapFile.FindString(complaint)
+	return file != "" && unix.Lstat(filepath.Join("/tmp", file), &st) == nil && st.Uid != uid
 }
 
 // startReady starts a program and returns the line that it writes to its file descriptor 3
