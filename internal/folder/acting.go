@@ -49,13 +49,13 @@ func (f Files) List(dir, name string, depth, limit int) (all []Entry, err error)
 }
 
 // WriteTree makes a folder of files, completely or not at all. It replaces a file, link or
-// folder of that name.
-func (f Files) WriteTree(dir, name string, files []File) error {
-	return f.run(func() error { return writeTree(dir, name, files) })
+// folder of that name, as RemoveAll removes it. It ends with ctx.
+func (f Files) WriteTree(ctx context.Context, dir, name string, files []File) error {
+	return f.run(func() error { return writeTree(ctx, dir, name, files) })
 }
 
 // RemoveAll removes a file, a link, or a folder and its content. It returns nil if the name
-// does not exist.
-func (f Files) RemoveAll(dir, name string) error {
-	return f.run(func() error { return removeAll(dir, name) })
+// does not exist. It ends with ctx, and entries that were removed before stay removed.
+func (f Files) RemoveAll(ctx context.Context, dir, name string) error {
+	return f.run(func() error { return removeAll(ctx, dir, name) })
 }

@@ -45,9 +45,9 @@ func TestActing(t *testing.T) {
 		for what, err := range map[string]error{
 			"Read": read, "List": list,
 			"Update":                          files.Update(t.Context(), dir, "keep/new", 100, func([]byte) ([]byte, error) { return []byte("x"), nil }),
-			"WriteTree":                       files.WriteTree(dir, "keep", []folder.File{{Name: "planted", Mode: 0o644}}),
-			"RemoveAll":                       files.RemoveAll(dir, "keep"),
-			"RemoveAll of a folder of root's": files.RemoveAll(theirs, "folder"),
+			"WriteTree":                       files.WriteTree(t.Context(), dir, "keep", []folder.File{{Name: "planted", Mode: 0o644}}),
+			"RemoveAll":                       files.RemoveAll(t.Context(), dir, "keep"),
+			"RemoveAll of a folder of root's": files.RemoveAll(t.Context(), theirs, "folder"),
 		} {
 			if !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%s in %s: %v", what, dir, err)
@@ -59,7 +59,7 @@ func TestActing(t *testing.T) {
 			t.Errorf("%s has %v, %v", dir, left, err)
 		}
 	}
-	err = errors.Join(files.WriteTree(theirs, "a/b", []folder.File{{Name: "c", Mode: 0o644}}),
+	err = errors.Join(files.WriteTree(t.Context(), theirs, "a/b", []folder.File{{Name: "c", Mode: 0o644}}),
 		files.Update(t.Context(), filepath.Join(theirs, "new"), "d", 100, func([]byte) ([]byte, error) { return []byte("x"), nil }))
 	if err != nil {
 		t.Error(err)

@@ -5,7 +5,7 @@
 //
 //	var files folder.Files
 //	text, err := files.Read("/home/user/project", ".sandbox-agent/config/mcp.json", 1<<20)
-//	err = files.WriteTree("/home/user/project", ".claude/skills/review", []folder.File{{Name: "SKILL.md", Content: text}})
+//	err = files.WriteTree(ctx, "/home/user/project", ".claude/skills/review", []folder.File{{Name: "SKILL.md", Content: text}})
 //
 // # Links
 //

@@ -1,12 +1,14 @@
 package folder_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,8 +45,8 @@ func all(t *testing.T, dir, name string) map[string]error {
 	return map[string]error{
 		"Read": read, "List": list,
 		"Update":    local.Update(t.Context(), dir, name, 100, func([]byte) ([]byte, error) { return []byte("changed"), nil }),
-		"WriteTree": local.WriteTree(dir, name, []folder.File{{Name: "planted", Mode: 0o644}}),
-		"RemoveAll": local.RemoveAll(dir, name),
+		"WriteTree": local.WriteTree(t.Context(), dir, name, []folder.File{{Name: "planted", Mode: 0o644}}),
+		"RemoveAll": local.RemoveAll(t.Context(), dir, name),
 	}
 }
 
@@ -88,7 +90,7 @@ func TestLinkAsLastComponent(t *testing.T) {
 	if _, err := local.List(dir, "link", 1, 10); !errors.Is(err, folder.ErrLink) {
 		t.Errorf("List = %v", err)
 	}
-	if err := local.WriteTree(dir, "link", []folder.File{{Name: "a/b", Mode: 0o755, Content: []byte("x")}}); err != nil {
+	if err := local.WriteTree(t.Context(), dir, "link", []folder.File{{Name: "a/b", Mode: 0o755, Content: []byte("x")}}); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Lstat(filepath.Join(at, "a", "b")); err != nil || info.Mode() != 0o755 {
@@ -101,7 +103,7 @@ func TestLinkAsLastComponent(t *testing.T) {
 	link(t, away, filepath.Join(dir, "third"))
 	link(t, away, filepath.Join(at, "inner"))
 	for _, name := range []string{"third", "link", "not there", "not/there"} {
-		if err := local.RemoveAll(dir, name); err != nil {
+		if err := local.RemoveAll(t.Context(), dir, name); err != nil {
 			t.Errorf("RemoveAll(%s) = %v", name, err)
 		}
 	}
@@ -124,7 +126,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if err := local.WriteTree(dir, "tree", []folder.File{{Name: "../../file", Mode: 0o644}}); !errors.Is(err, folder.ErrName) {
+	if err := local.WriteTree(t.Context(), dir, "tree", []folder.File{{Name: "../../file", Mode: 0o644}}); !errors.Is(err, folder.ErrName) {
 		t.Errorf("WriteTree = %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -174,11 +176,55 @@ func TestDeepFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "tree", strings.Repeat("d/", 40), "file"), "x")
-	if err := local.RemoveAll(dir, "tree"); err != nil {
+	if err := local.RemoveAll(t.Context(), dir, "tree"); err != nil {
 		t.Errorf("RemoveAll = %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// endingContext ends after its error was read left times.
+type endingContext struct {
+	context.Context //nolint:containedctx // it is one
+	left            int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestTreesEnd ends a removal and the writing of a tree after some entries. What was written of the new
+// tree is removed.
+func TestTreesEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var files []folder.File
+	for i := range 100 {
+		files = append(files, folder.File{Name: strconv.Itoa(i), Mode: 0o644})
+	}
+	if err := local.WriteTree(t.Context(), dir, "tree", files); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		err  error
+	}{
+		{"write", local.WriteTree(&endingContext{t.Context(), 50}, dir, "tree", files)},
+		{"replace", local.WriteTree(&endingContext{t.Context(), 110}, dir, "tree", files)},
+		{"remove", local.RemoveAll(&endingContext{t.Context(), 10}, dir, "tree")},
+	} {
+		if !errors.Is(c.err, context.Canceled) {
+			t.Errorf("%s: %v", c.what, c.err)
+		}
+	}
+	left, err1 := os.ReadDir(filepath.Join(dir, "tree"))
+	all, err2 := os.ReadDir(dir)
+	if err := errors.Join(err1, err2); err != nil || len(left) != 80 || len(all) != 1 {
+		t.Errorf("left: %d of the tree, %v, %v", len(left), all, err)
 	}
 }
 
@@ -206,8 +252,8 @@ func TestExchangedFolders(t *testing.T) {
 		}
 	})
 	for range 300 {
-		_ = local.RemoveAll(dir, "folder/keep")
-		_ = local.WriteTree(dir, "folder/keep", []folder.File{{Name: "planted", Mode: 0o644}})
+		_ = local.RemoveAll(t.Context(), dir, "folder/keep")
+		_ = local.WriteTree(t.Context(), dir, "folder/keep", []folder.File{{Name: "planted", Mode: 0o644}})
 		_ = local.Update(t.Context(), dir, "folder/new", 100, func([]byte) ([]byte, error) { return []byte("x"), nil })
 		if text, err := local.Read(dir, "folder/keep/file", 100); err == nil {
 			t.Fatalf("read %q through a link", text)

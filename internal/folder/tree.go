@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/deskhand/deskhand/internal/removetree"
 )
@@ -18,6 +20,8 @@ const (
 	maxDepth = 32
 	// maxRemoved bounds the entries that RemoveAll removes.
 	maxRemoved = 1 << 20
+	// cleanTime bounds the removal of the files of a WriteTree that failed.
+	cleanTime = 5 * time.Second
 )
 
 func list(dir, name string, depth, limit int) (all []Entry, err error) {
@@ -84,7 +88,7 @@ func walk(d *os.Root, prefix string, f func(at string, e fs.DirEntry, d *os.Root
 }
 
 // writeTree makes the folder under a temporary name and renames it.
-func writeTree(dir, name string, files []File) (err error) {
+func writeTree(ctx context.Context, dir, name string, files []File) (err error) {
 	d, base, err := openParent(dir, name, true)
 	if err != nil {
 		return err
@@ -94,7 +98,9 @@ func writeTree(dir, name string, files []File) (err error) {
 	temp := ".new-" + rand.Text()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, removeIn(d, temp))
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+			defer cancel()
+			err = errors.Join(err, removeIn(ctx, d, temp))
 		}
 	}()
 	if err := d.Mkdir(temp, 0o755); err != nil {
@@ -106,6 +112,9 @@ func writeTree(dir, name string, files []File) (err error) {
 	}
 	defer staging.Close()
 	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return withPath(at, err)
+		}
 		if !filepath.IsLocal(f.Name) {
 			return &fs.PathError{Op: "write", Path: filepath.Join(at, f.Name), Err: ErrName}
 		}
@@ -113,13 +122,13 @@ func writeTree(dir, name string, files []File) (err error) {
 			return withPath(filepath.Join(at, f.Name), err)
 		}
 	}
-	if err := removeIn(d, base); err != nil {
+	if err := removeIn(ctx, d, base); err != nil {
 		return withPath(at, err)
 	}
 	return withPath(at, d.Rename(temp, base))
 }
 
-func removeAll(dir, name string) error {
+func removeAll(ctx context.Context, dir, name string) error {
 	d, base, err := openParent(dir, name, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -128,12 +137,12 @@ func removeAll(dir, name string) error {
 		return err
 	}
 	defer d.Close()
-	return withPath(filepath.Join(dir, name), removeIn(d, base))
+	return withPath(filepath.Join(dir, name), removeIn(ctx, d, base))
 }
 
 // removeIn removes a name from a directory. It follows no link and opens a bounded number of
 // directories.
-func removeIn(d *os.Root, name string) error {
+func removeIn(ctx context.Context, d *os.Root, name string) error {
 	self, err := d.Open(".")
 	if err != nil {
 		return err
@@ -144,6 +153,6 @@ func removeIn(d *os.Root, name string) error {
 		if left--; left < 0 {
 			return ErrTooMany
 		}
-		return nil
+		return ctx.Err()
 	})
 }

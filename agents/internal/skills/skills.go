@@ -204,7 +204,7 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 		if _, ok := wanted[path.Base(at)]; ok {
 			continue
 		}
-		err := s.cfg.Folders.Files().RemoveAll(cwd, at)
+		err := s.cfg.Folders.Files().RemoveAll(ctx, cwd, at)
 		if err == nil {
 			err = s.cfg.Folders.SetPlaced(ctx, cwd, at, folders.Placement{})
 		}
@@ -286,7 +286,7 @@ func (s *Store) copySkill(ctx context.Context, to location, one skill, before ma
 	if err := s.cfg.Folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
 		return err
 	}
-	return to.files.WriteTree(to.dir, to.name, files)
+	return to.files.WriteTree(ctx, to.dir, to.name, files)
 }
 
 const (
