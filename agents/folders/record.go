@@ -115,6 +115,12 @@ func (s *Store) Placed(dir string) (map[string]Placement, error) {
 	return all, nil
 }
 
+// Exclusive runs f while no other call of Exclusive for the folder runs its function. It waits
+// until ctx ends. It returns the error of f, or the cause if ctx ended first.
+func (s *Store) Exclusive(ctx context.Context, dir string, f func() error) error {
+	return s.entries.Exclusive(ctx, resolve(dir), f)
+}
+
 // SetPlaced records a placement at a path in a folder. The zero Placement removes
 // the record.
 func (s *Store) SetPlaced(ctx context.Context, dir, at string, p Placement) error {

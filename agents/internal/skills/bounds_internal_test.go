@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deskhand/deskhand/internal/folder"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -37,7 +36,7 @@ func TestSkillIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		entries, _, err := location{folder.Files{}, dir, "."}.list()
+		entries, _, err := location{dir: dir, name: "."}.list()
 		if c.fits && (err != nil || len(entries) != c.files) || !c.fits && (err == nil || !strings.Contains(err.Error(), "more than 2000 files or 67108864 bytes")) {
 			t.Errorf("%s: %d entries, %v", name, len(entries), err)
 		}
@@ -188,7 +187,7 @@ func TestCopiesAreBounded(t *testing.T) {
 func TestSourcesOfGit(t *testing.T) {
 	t.Parallel()
 	for _, subpath := range []string{".git", ".git/logs", "a/../.git/x", "./sub/.git"} {
-		f := &fetchedSource{source: source{Type: "git", Source: "x", Subpath: subpath}, at: location{folder.Files{}, t.TempDir(), "."}}
+		f := &fetchedSource{source: source{Type: "git", Source: "x", Subpath: subpath}, at: location{dir: t.TempDir(), name: "."}}
 		if _, err := f.find(); err == nil || !strings.Contains(err.Error(), "git's own files") {
 			t.Errorf("subpath %s: %v", subpath, err)
 		}

@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/deskhand/deskhand/internal/folder"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -152,7 +151,7 @@ func (s *Store) fetch(ctx context.Context, cwd string, from source) (at location
 		return location{}, "", fmt.Errorf("type %q is not known; it must be github, git or local", from.Type)
 	}
 	dir, stale, err := s.fetchGit(ctx, url, from.Ref)
-	return location{folder.Files{}, dir, "."}, stale, err
+	return location{dir: dir, name: ".", copies: s.copies}, stale, err
 }
 
 // localSource returns the place of a local source. It is read with the rights of the agents'
@@ -164,15 +163,15 @@ func (s *Store) localSource(cwd, source string) (location, error) {
 		if s.cfg.User.Credential == nil {
 			home, err = os.UserHomeDir()
 		}
-		return location{files, filepath.Join(home, rest), "."}, err
+		return location{files: files, dir: filepath.Join(home, rest), name: "."}, err
 	}
 	switch {
 	case filepath.IsAbs(source):
-		return location{files, source, "."}, nil
+		return location{files: files, dir: source, name: "."}, nil
 	case filepath.IsLocal(source):
-		return location{files, cwd, filepath.Clean(source)}, nil
+		return location{files: files, dir: cwd, name: filepath.Clean(source)}, nil
 	}
-	return location{files, filepath.Join(cwd, source), "."}, nil
+	return location{files: files, dir: filepath.Join(cwd, source), name: "."}, nil
 }
 
 type failedFetch struct {
@@ -315,8 +314,10 @@ func (s *Store) clone(ctx context.Context, url, ref, target string) error {
 	if err := os.Chtimes(staging, now, now); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.copies.Acquire(ctx, maxReaders); err != nil {
+		return err
+	}
+	defer s.copies.Release(maxReaders)
 	if err := removeOldest(filepath.Dir(target), maxCopies-1, target); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/deskhand/deskhand/agents/folders"
-	"github.com/deskhand/deskhand/internal/folder"
 )
 
 // manySkills returns a store. The folder cwd is configured with a source of n skills.
@@ -79,7 +78,7 @@ func TestNestedSkills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := location{folder.Files{}, dir, "."}.skills("name")
+	all, err := location{dir: dir, name: "."}.skills("name")
 	var names []string
 	for _, one := range all {
 		names = append(names, one.name)

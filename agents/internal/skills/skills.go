@@ -43,14 +43,17 @@ type Config struct {
 }
 
 // Store copies the configured skills of sessions' folders to where agents look. It holds
-// copies of repositories with skills. A copy is replaced as a whole, and not while it is read.
+// copies of repositories with skills. A copy is replaced as a whole, and not while its skills
+// are listed or one of them is read.
 type Store struct {
 	cfg      Config
 	patience time.Duration // how long a session with an older copy waits for a newer one
 	fetches  singleflight.Group
 	fetching *semaphore.Weighted // the fetches that run
+	copies   *semaphore.Weighted // a reader of copies holds one, and clone holds all
+	placing  sync.RWMutex        // Place holds it for reading, so that Close waits for it
 
-	mu     sync.Mutex // held while copies are read or replaced, and guards the fields below
+	mu     sync.Mutex // guards the fields below
 	dir    string     // empty: a temporary one is made when it is needed
 	temp   bool
 	failed map[string]failedFetch // by name of a copy: the last attempt to renew it
@@ -58,7 +61,10 @@ type Store struct {
 
 // New returns a store. It must be closed after the functions that Config.Go runs.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, patience: refreshWait, dir: cfg.Dir, fetching: semaphore.NewWeighted(maxFetches)}
+	return &Store{
+		cfg: cfg, patience: refreshWait, dir: cfg.Dir,
+		fetching: semaphore.NewWeighted(maxFetches), copies: semaphore.NewWeighted(maxReaders),
+	}
 }
 
 // Bounds of what the configuration of a folder can cause.
@@ -69,6 +75,8 @@ const (
 	maxFetches = 64  // fetches of the store that run at the same time; others wait
 	maxCopies  = 64  // copies of repositories on disk; the oldest are removed
 )
+
+const maxReaders = math.MaxInt64 // of copies
 
 // folder returns the folder of the copies.
 func (s *Store) folder() (dir string, err error) {
@@ -83,8 +91,10 @@ func (s *Store) folder() (dir string, err error) {
 	return s.dir, os.MkdirAll(s.dir, 0o755)
 }
 
-// Close removes the temporary directory.
+// Close waits for calls of Place and removes the temporary directory.
 func (s *Store) Close() error {
+	s.placing.Lock()
+	defer s.placing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.temp {
@@ -120,14 +130,26 @@ const otherAgentFolder = ".agents/skills"
 
 // location is a file or folder below a folder.
 type location struct {
-	files folder.Files
-	dir   string
-	name  string
+	files  folder.Files
+	dir    string
+	name   string
+	copies *semaphore.Weighted // Store.copies if it is in a copy of a repository, or nil
 }
 
 func (p location) below(name string) location {
 	p.name = path.Join(p.name, name)
 	return p
+}
+
+// use runs f while no copy of a repository that it reads is replaced.
+func (p location) use(ctx context.Context, f func() error) error {
+	if p.copies != nil {
+		if err := p.copies.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer p.copies.Release(1)
+	}
+	return f()
 }
 
 // skill is one to place.
@@ -139,7 +161,7 @@ type skill struct {
 
 // Place copies the configured skills of a folder to where an agent looks, and removes
 // skills that are no longer configured. It returns problems. If ctx ends, some skills are
-// not copied.
+// not copied or removed. It waits for other calls for the same folder.
 func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string) {
 	if !filepath.IsAbs(cwd) {
 		return nil
@@ -157,12 +179,26 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 	}
 	fetched, more, failed := s.fetchAll(ctx, cwd, entries)
 	problems = append(problems, more...)
-	wanted, tooMany := map[string]skill{}, false
-	s.mu.Lock() // so that no copy changes
-	defer s.mu.Unlock()
-	if before, err = s.cfg.Folders.Placed(cwd); err != nil { // another session may have changed them
-		return append(problems, err.Error())
+	s.placing.RLock()
+	defer s.placing.RUnlock()
+	err = s.cfg.Folders.Exclusive(ctx, cwd, func() error {
+		problems = append(problems, s.placeAll(ctx, cwd, agent, fetched, failed)...)
+		return nil
+	})
+	if err != nil {
+		problems = append(problems, fmt.Sprintf("skills: %v", err))
 	}
+	return problems
+}
+
+// placeAll copies the skills of sources that were fetched, and removes the others unless failed
+// is set. It returns problems.
+func (s *Store) placeAll(ctx context.Context, cwd, agent string, fetched []*fetchedSource, failed bool) (problems []string) {
+	before, err := s.cfg.Folders.Placed(cwd)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	wanted, tooMany := map[string]skill{}, false
 	for _, f := range fetched {
 		if err := ctx.Err(); err != nil {
 			return append(problems, fmt.Sprintf("skills: %v", err))
@@ -170,7 +206,11 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 		if f.stale != "" {
 			problems = append(problems, fmt.Sprintf("skills %s: %s: %s", f.entry, f.source, f.stale))
 		}
-		found, err := f.find()
+		var found []skill
+		err := f.at.use(ctx, func() (err error) {
+			found, err = f.find()
+			return err
+		})
 		if err != nil {
 			problems, failed = append(problems, fmt.Sprintf("skills %s: %s: %v", f.entry, f.source, err)), true
 		}
@@ -190,7 +230,7 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 		if err := ctx.Err(); err != nil {
 			return append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
-		if err := s.copySkill(ctx, location{s.cfg.Folders.Files(), cwd, path.Join(into, name)}, wanted[name], before); err != nil {
+		if err := s.copySkill(ctx, location{files: s.cfg.Folders.Files(), dir: cwd, name: path.Join(into, name)}, wanted[name], before); err != nil {
 			problems = append(problems, fmt.Sprintf("skill %s: %v", name, err))
 		}
 	}
@@ -270,16 +310,17 @@ func (s *Store) copySkill(ctx context.Context, to location, one skill, before ma
 	case there && !known:
 		return fmt.Errorf("%s is there already and is not from here; rename or remove it", filepath.Join(to.dir, to.name))
 	}
-	entries, state, err := one.from.list()
-	if err != nil {
+	now := folders.Placement{Source: one.source}
+	var files []folder.File
+	err = one.from.use(ctx, func() error {
+		entries, state, err := one.from.list()
+		if now.State = state; err != nil || there && old == now {
+			return err
+		}
+		files, err = one.from.read(entries)
 		return err
-	}
-	now := folders.Placement{Source: one.source, State: state}
-	if there && old == now {
-		return nil
-	}
-	files, err := one.from.read(entries)
-	if err != nil {
+	})
+	if err != nil || there && old == now {
 		return err
 	}
 	// The host owns the place also if the copy fails.

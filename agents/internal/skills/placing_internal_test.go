@@ -1,0 +1,113 @@
+package skills
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/deskhand/deskhand/agents/folders"
+)
+
+// TestFoldersDoNotWait stops the work in one folder after its first skill. Sessions in another folder
+// get their skills, copies of repositories are found and replaced, and a second session of the folder waits
+// no longer than its context.
+func TestFoldersDoNotWait(t *testing.T) {
+	t.Parallel()
+	cwd, other, records := t.TempDir(), t.TempDir(), t.TempDir()
+	held, resume := make(chan struct{}), make(chan struct{})
+	var stopped atomic.Bool
+	store := manySkills(t, 2, cwd, folders.Config{Locate: func(bool) (string, error) {
+		if _, err := os.Stat(filepath.Join(cwd, otherAgentFolder, "000")); err == nil && stopped.CompareAndSwap(false, true) {
+			close(held)
+			<-resume
+		}
+		return records, nil
+	}})
+	entries, err := store.cfg.Folders.Entries(t.Context(), cwd, folders.Skills)
+	if err == nil {
+		err = store.cfg.Folders.Put(t.Context(), other, folders.Skills, "many", entries["many"].Content)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, others sync.WaitGroup
+	first.Go(func() {
+		if problems := store.Place(t.Context(), cwd, "other"); len(problems) > 0 {
+			t.Errorf("the folder that is held: %q", problems)
+		}
+	})
+	<-held
+	others.Go(func() {
+		if problems := store.Place(t.Context(), other, "other"); len(problems) > 0 {
+			t.Errorf("another folder: %q", problems)
+		}
+		if placed, err := os.ReadDir(filepath.Join(other, otherAgentFolder)); err != nil || len(placed) != 2 {
+			t.Errorf("another folder has %d skills, %v", len(placed), err)
+		}
+	})
+	others.Go(func() {
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if problems := store.Place(ended, cwd, "other"); len(problems) != 1 || !strings.Contains(problems[0], "context canceled") {
+			t.Errorf("a second session of the folder: %q", problems)
+		}
+	})
+	others.Go(func() {
+		if _, err := store.folder(); err != nil {
+			t.Error(err)
+		}
+		if err := store.copies.Acquire(t.Context(), maxReaders); err != nil {
+			t.Error(err)
+		}
+		store.copies.Release(maxReaders)
+	})
+	ready := make(chan struct{})
+	go func() {
+		others.Wait()
+		close(ready)
+	}()
+	select {
+	case <-ready:
+	case <-time.After(10 * time.Second):
+		t.Error("others wait for the folder")
+	}
+	close(resume)
+	first.Wait()
+	<-ready
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReadersOfCopies: skills are read from a copy only while no copy is replaced. The wait ends with
+// the context.
+func TestReadersOfCopies(t *testing.T) {
+	t.Parallel()
+	store := New(Config{Dir: t.TempDir()})
+	at := location{dir: t.TempDir(), name: ".", copies: store.copies}
+	read := func(ctx context.Context) error { return at.use(ctx, func() error { return nil }) }
+	if err := store.copies.Acquire(t.Context(), maxReaders); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := read(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("while a copy is replaced: %v", err)
+	}
+	store.copies.Release(maxReaders)
+	err := at.use(t.Context(), func() error {
+		if store.copies.TryAcquire(maxReaders) {
+			t.Error("a copy can be replaced while it is read")
+		}
+		return read(t.Context())
+	})
+	if err != nil {
+		t.Errorf("two readers: %v", err)
+	}
+}
