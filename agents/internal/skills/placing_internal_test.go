@@ -2,7 +2,9 @@ package skills
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,5 +111,38 @@ func TestReadersOfCopies(t *testing.T) {
 	})
 	if err != nil {
 		t.Errorf("two readers: %v", err)
+	}
+}
+
+// TestFailedCopyIsRepeated replaces the folder of placed skills by a file while a source changes. When
+// the folder is back, the changed skill is copied.
+func TestFailedCopyIsRepeated(t *testing.T) {
+	t.Parallel()
+	cwd, source := t.TempDir(), t.TempDir()
+	store := manySkills(t, 0, cwd, folders.Config{})
+	from := filepath.Join(source, "skill", skillFile)
+	to := filepath.Join(cwd, otherAgentFolder)
+	entry := json.RawMessage(fmt.Sprintf(`{"sources":[{"type":"local","source":%q}]}`, source))
+	err := errors.Join(os.Mkdir(filepath.Dir(from), 0o700), os.WriteFile(from, []byte("old"), 0o600),
+		store.cfg.Folders.Put(t.Context(), cwd, folders.Skills, "many", entry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := store.Place(t.Context(), cwd, "other"); len(problems) > 0 {
+		t.Fatalf("problems %q", problems)
+	}
+	err = errors.Join(os.Rename(to, to+"-aside"), os.WriteFile(to, nil, 0o600), os.WriteFile(from, []byte("changed"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := store.Place(t.Context(), cwd, "other"); len(problems) != 1 || !strings.Contains(problems[0], "not a directory") {
+		t.Errorf("with a file in place of the folder: %q", problems)
+	}
+	if err := errors.Join(os.Remove(to), os.Rename(to+"-aside", to)); err != nil {
+		t.Fatal(err)
+	}
+	problems := store.Place(t.Context(), cwd, "other")
+	if text, err := os.ReadFile(filepath.Join(to, "skill", skillFile)); err != nil || string(text) != "changed" || len(problems) > 0 {
+		t.Errorf("the copy is %q, %v, %q", text, err, problems)
 	}
 }

@@ -327,7 +327,11 @@ func (s *Store) copySkill(ctx context.Context, to location, one skill, before ma
 	if err := s.cfg.Folders.SetPlaced(ctx, to.dir, to.name, now); err != nil {
 		return err
 	}
-	return to.files.WriteTree(ctx, to.dir, to.name, files)
+	if err := to.files.WriteTree(ctx, to.dir, to.name, files); err != nil {
+		now.State = "" // so that the next call copies it again
+		return errors.Join(err, s.cfg.Folders.SetPlaced(context.WithoutCancel(ctx), to.dir, to.name, now))
+	}
+	return nil
 }
 
 const (
