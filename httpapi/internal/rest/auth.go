@@ -178,9 +178,10 @@ var tokenNames = []string{"access_token", "token", "api_key", "t", basicParamete
 const basicParameter = "auth_token"
 
 // proven reports whether a valid token shows that a page of another origin may send this request.
-// A page that a user visits does not know a token. In the query it was given one. In the header
-// it had to ask first with a preflight, or a proxy has added the token, perhaps to the requests of all
-// pages. Browsers say whose page it is in Sec-Fetch-Site, but Chromium does not for WebSockets, which
+// A page that a user visits does not know a token. With one in the query, it was given that. This
+// counts only if there is none in the header, which comes first. With one in the header, the page
+// had to ask first by a preflight, or a proxy has added it, perhaps to the requests of all pages.
+// Browsers say whose page it is in Sec-Fetch-Site, but Chromium does not for WebSockets, which
 // have no preflight: only a page of this machine may have one then. Without tokens proven returns
 // false: every request has all rights, and a stored token may have a smaller scope.
 func (a access) proven(c *fiber.Ctx, origin string) bool {
@@ -188,8 +189,10 @@ func (a access) proven(c *fiber.Ctx, origin string) bool {
 		return false
 	}
 	var given []string
-	for _, name := range tokenNames {
-		given = append(given, c.Query(name))
+	if c.Get(fiber.HeaderAuthorization) == "" && c.Get("X-Api-Key") == "" { // which come before the query
+		for _, name := range tokenNames {
+			given = append(given, c.Query(name))
+		}
 	}
 	_, host, _ := strings.Cut(origin, "://")
 	socket := strings.EqualFold(c.Get(fiber.HeaderUpgrade), "websocket")
