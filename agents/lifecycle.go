@@ -113,13 +113,16 @@ func (l *lifecycle) exitError() error {
 func (l *lifecycle) setLogError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.logError, l.active = err, time.Now()
+	l.logError = err
 }
 
 // setOpen sets the number of requests and questions without an answer.
 func (l *lifecycle) setOpen(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n < l.open { // an answer; other messages of an agent are no work
+		l.active = time.Now()
+	}
 	l.open = n
 }
 

@@ -1,10 +1,13 @@
 package agents_test
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -116,6 +119,39 @@ func TestLinesWaitForTheLog(t *testing.T) {
 	if len(events) != 3000 {
 		t.Errorf("%d events", len(events))
 	}
+}
+
+// TestIdleAgentThatTalks: an agent without work is ended although it goes on sending messages.
+func TestIdleAgentThatTalks(t *testing.T) {
+	t.Parallel()
+	talk := func(ctx context.Context, in io.Reader, out io.Writer) error {
+		asked, err := bufio.NewReader(in).ReadBytes('\n')
+		var first struct{ ID json.RawMessage }
+		if err = errors.Join(err, json.Unmarshal(asked, &first)); err != nil {
+			return err
+		}
+		for line := `{"jsonrpc":"2.0","result":{},"id":` + string(first.ID) + "}"; ; line = `{"jsonrpc":"2.0","method":"_talk"}` {
+			if _, err := io.WriteString(out, line+"\n"); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	h := host(t, agents.Config{IdleTimeout: 200 * time.Millisecond, Launch: func(context.Context, string) (agents.Launch, error) {
+		return agents.Launch{Run: talk}, nil
+	}})
+	post(t, h, "srv", initialize)
+	wait(t, func() error {
+		list, err := h.Servers(context.Background())
+		if err != nil || len(list) != 1 || list[0].Running {
+			return errors.New("it runs")
+		}
+		return nil
+	})
 }
 
 // An agent without work is ended, and starts again with the next request.
