@@ -173,7 +173,7 @@ func (s *Streamer) hasRoom(owner string) error {
 		return nil
 	case own >= max(all/2, 1):
 		return ErrTooManyOfOwner
-	case len(s.viewers) >= all-all/8:
+	case len(s.viewers) >= max(1, all-max(1, all/8)):
 		return ErrTooManyViewers
 	}
 	return nil
