@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/deskhand/deskhand/agents/folders"
+	"github.com/deskhand/deskhand/internal/cuttext"
 	"github.com/deskhand/deskhand/internal/supervise"
 )
 
@@ -227,7 +228,9 @@ func (p *agentProcess) configure(ctx context.Context, c *call) error {
 		stop()
 		cancel()
 	}
-	c.problems = problems
+	for _, problem := range problems { // they may quote the folder's files, and stay with the session
+		c.problems = append(c.problems, cuttext.Cut(problem, maxErrorText))
+	}
 	names := map[string]bool{}
 	for _, raw := range have {
 		var m struct{ Name string }

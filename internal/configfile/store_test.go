@@ -187,7 +187,7 @@ func TestInvalidFiles(t *testing.T) {
 		"empty": "", "cut short": `{"a": {"b"`, "cut in a name": `{"a`, "cut after a name": `{"a"`, "cut after an entry": `{"a":1`,
 		"list": "[]", "null": "null", "number": "1", "no JSON": "type: local", "second object": "{}{}",
 		"text behind": "{} x", "comma at the end": `{"a":1,}`, "comment": "{ // hi\n}", "no UTF-8": "{\"a\":\"\xff\"}",
-		"same name twice": `{"a":1,"a":2}`, "two writers together": `{"a":1}}"b":2}`,
+		"same name twice": `{"a":1,"a":2}`, "same long name": fmt.Sprintf(`{%q:1,%[1]q:2}`, strings.Repeat("n", 1<<20)), "two writers together": `{"a":1}}"b":2}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,6 +201,9 @@ func TestInvalidFiles(t *testing.T) {
 				var invalid *configfile.InvalidFileError
 				if !errors.As(err, &invalid) || invalid.Path != file || invalid.Unwrap() == nil || !strings.Contains(err.Error(), "invalid config file "+file+": ") {
 					t.Errorf("%s = %v, want an InvalidFileError that names %s", what, err, file)
+				}
+				if len(err.Error()) > len(file)+1000 {
+					t.Errorf("%s: an error of %d bytes", what, len(err.Error()))
 				}
 			}
 			if got := text(t, file); got != content {

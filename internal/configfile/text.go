@@ -41,7 +41,7 @@ func parse(text []byte) (map[string]json.RawMessage, error) {
 			return nil, fmt.Errorf("has %v in place of a name", token)
 		}
 		if _, ok := entries[name]; ok {
-			return nil, fmt.Errorf("has two entries named %q", name)
+			return nil, fmt.Errorf("has two entries named %.100q", name)
 		}
 		if len(entries) == maxEntries {
 			return nil, fmt.Errorf("has more than %d entries", maxEntries)
