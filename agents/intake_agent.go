@@ -31,6 +31,8 @@ func (in *intake) handleLine(fx *effects, line []byte) {
 		in.handleResponse(fx, e)
 	case isReserved(e.method):
 		fx.publishInvalid("a method of an agent must not begin with response: or _adapter/; the message was dropped", line[:min(len(line), maxInvalid)])
+	case e.isRequest() && in.questions.uses(e.bytes(e.id)):
+		fx.publishInvalid("a request of an agent must not have the id of one that waits for its answer; the message was dropped", line[:min(len(line), maxInvalid)])
 	case e.isRequest():
 		in.handleQuestion(fx, e)
 	case e.isNotification():

@@ -64,7 +64,7 @@ func (s *server) newProcess(child *childProcess, turns *turnSpans, row eventlog.
 		host: h, server: s, process: p.id, agent: p.agent, child: child, log: p.log, record: record, handshake: p.handshake,
 		outbox: p.outbox, pending: pendingCalls{byID: map[int64]*call{}}, sessions: newSessionTable(), turns: turns,
 		questions: questionTable{
-			open: map[string]*question{}, maxBytes: h.cfg.MaxMessageBytes, total: &h.questions, policy: h.cfg.Permissions, stored: h.storedPolicy,
+			open: map[string]*question{}, closing: map[string]bool{}, maxBytes: h.cfg.MaxMessageBytes, total: &h.questions, policy: h.cfg.Permissions, stored: h.storedPolicy,
 			inbox: p.inbox, outbox: p.outbox, log: p.log,
 		},
 	}

@@ -18,6 +18,7 @@ import (
 // owns the table.
 type questionTable struct {
 	open     map[string]*question // by idKey
+	closing  map[string]bool      // keys of questions whose answers are not committed yet
 	warned   []string             // the warnings that were written
 	maxBytes int
 	total    *atomic.Int64                // bytes of the open questions of all agents
@@ -63,22 +64,15 @@ func (t *questionTable) close() {
 	t.count()
 }
 
-// ask adds a question, or answers it by the session's policy.
+// uses reports whether a question with the JSON-RPC id waits for its answer.
+func (t *questionTable) uses(id []byte) bool {
+	key := idKey(id)
+	return t.open[key] != nil || t.closing[key]
+}
+
+// ask adds a question, or answers it by the session's policy. The table must not use its id.
 func (t *questionTable) ask(fx *effects, q *question) {
-	old := t.open[q.key]
-	if old != nil {
-		// The agent uses the id again, so the old question gets no answer.
-		old.stop()
-		if old.holdsTurn {
-			old.session.questions--
-		}
-		delete(t.open, q.key)
-	}
-	refusal := t.tooMany(q)
-	if old != nil && (refusal != "" || old.row.RequestKey != q.row.RequestKey) { // it is the same id in another spelling
-		old.cancel(fx)
-	}
-	if refusal != "" {
+	if refusal := t.tooMany(q); refusal != "" {
 		t.refuse(fx, q, refusal)
 		return
 	}
@@ -188,6 +182,7 @@ func (t *questionTable) expireAfter(d time.Duration, q *question) {
 // answer closes a question with a message for the agent.
 func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction, line []byte, weight int64) {
 	delete(t.open, q.key)
+	t.closing[q.key] = true
 	row, held := q.row, q.holdsTurn
 	if held {
 		q.holdsTurn = false
@@ -195,6 +190,7 @@ func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction,
 		fx.markChanged(q.session)
 	}
 	fx.onRefusal(func() {
+		delete(t.closing, q.key)
 		t.open[q.key], q.row = q, row
 		if held {
 			q.holdsTurn = true
@@ -205,6 +201,7 @@ func (t *questionTable) answer(fx *effects, q *question, dir eventlog.Direction,
 	q.row.State, q.row.Answer, q.row.AnsweredAt = eventlog.Answered, recordedAnswer(line), time.Now()
 	fx.requests = append(fx.requests, q.row)
 	fx.afterCommit(func() {
+		delete(t.closing, q.key)
 		q.stop()
 		t.outbox.put(line, weight)
 	})

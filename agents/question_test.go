@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
@@ -64,44 +63,6 @@ func TestQuestionID(t *testing.T) {
 	}
 }
 
-// TestQuestionAskedAgain: a question whose id is used again counts with its new size.
-func TestQuestionAskedAgain(t *testing.T) {
-	t.Parallel()
-	h := host(t, agents.Config{MaxMessageBytes: 1 << 20})
-	session := newSession(t, h, "srv")
-	ask := func(id, text string) {
-		t.Helper()
-		line := fmt.Sprintf(`{"id":"%s","method":"session/request_permission","params":{"sessionId":"%s","x":"%s"}}`, id, session, text)
-		quoted, err := json.Marshal(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
-	}
-	open := func() (ids []string) {
-		t.Helper()
-		all, err := h.Requests(within(t), session)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, q := range all {
-			ids = append(ids, q.RPC)
-		}
-		slices.Sort(ids)
-		return ids
-	}
-	for _, id := range []string{"a", "b", "c", "d"} {
-		ask(id, "")
-	}
-	large := strings.Repeat("x", 400<<10)
-	for _, id := range []string{"a", "b", "c"} {
-		ask(id, large)
-	}
-	if got := strings.Join(open(), " "); got != `"a" "b" "d"` {
-		t.Errorf("questions %s wait, want the two large ones that fit, and the small one", got)
-	}
-}
-
 // checkRefused checks the events of a flood.
 func checkRefused(t *testing.T, h *agents.Host, session string, asked, taken int) {
 	t.Helper()
@@ -140,19 +101,62 @@ func checkRefused(t *testing.T, h *agents.Host, session string, asked, taken int
 	}
 }
 
-// A question is closed when the agent uses its id again, however long the id is.
-func TestQuestionIDUsedAgain(t *testing.T) {
+// A request with the id of one that waits for its answer is dropped, whatever it asks, so that the
+// answer to the first counts for no other.
+func TestQuestionIDStillOpen(t *testing.T) {
 	t.Parallel()
 	h := host(t, agents.Config{})
-	for _, id := range []string{"short", strings.Repeat("long", 100)} {
-		for range 2 {
-			post(t, h, "srv", `{"id":1,"method":"raw","params":{"line":"{\"id\":\"`+id+`\",\"method\":\"fs/read_text_file\",\"params\":{}}"}}`)
+	session := newSession(t, h, "srv")
+	write := func(id, method, title string) {
+		t.Helper()
+		writeLine(t, h, fmt.Sprintf(`{"id":%s,"method":%q,"params":{"sessionId":%q,"toolCall":{"toolCallId":"t","title":%q},`+
+			`"options":[{"optionId":"a","name":"Yes","kind":"allow_once"}]}}`, id, method, session, title))
+	}
+	methods := []string{"session/request_permission", agents.MethodForm, "fs/read_text_file"}
+	long := strings.Repeat("long", 100)
+	for i, first := range methods {
+		for id, spelled := range map[string]string{fmt.Sprint(i): fmt.Sprint(i, ".0"), fmt.Sprintf(`"%d%s"`, i, long): fmt.Sprintf(`"\u003%d%s"`, i, long)} {
+			write(id, first, "Read README")
+			for _, second := range methods {
+				write(id, second, "rm -rf")
+				write(spelled, second, "rm -rf")
+			}
 		}
 	}
-	requests, err := h.Log().Requests(within(t), eventlog.RequestFilter{Pending: true})
-	if err != nil || len(requests) != 2 {
-		t.Errorf("%d questions wait, %v", len(requests), err)
+	writeLine(t, h, `{"method":"end"}`)
+	dropped := 0
+	for _, e := range follow(t, h, "srv", agents.Replay{All: true}, `{"method":"end"}`) {
+		if e.Kind == "_adapter/invalid_stdout" && bytes.Contains(e.Payload, []byte("rm -rf")) {
+			dropped++
+		} else if bytes.Contains(e.Payload, []byte("rm -rf")) {
+			t.Errorf("followers get %.200s", e.Payload)
+		}
 	}
+	if want := 2 * 2 * len(methods) * len(methods); dropped != want {
+		t.Errorf("%d requests were dropped, want %d", dropped, want)
+	}
+	open, err := h.Log().Requests(within(t), eventlog.RequestFilter{Pending: true})
+	if err != nil || len(open) != 2*len(methods) {
+		t.Fatalf("%d questions wait, %v, want %d", len(open), err, 2*len(methods))
+	}
+	for _, q := range open {
+		if !bytes.Contains(q.Params, []byte("Read README")) {
+			t.Errorf("the question %.20s is %s", q.RPC, q.Params)
+		}
+	}
+	if log := payloads(stream(t, h, session)); strings.Contains(log, "rm -rf") {
+		t.Errorf("the session's log has %s", log)
+	}
+}
+
+// writeLine has the scripted agent write a line.
+func writeLine(t *testing.T, h *agents.Host, line string) {
+	t.Helper()
+	quoted, err := json.Marshal(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
 }
 
 // The host's own answers do not accumulate for an agent that reads nothing.
@@ -203,12 +207,8 @@ func TestManyOptions(t *testing.T) {
 		}
 		options[i] = fmt.Sprintf(`{"optionId":"o%d","name":"n","kind":%q}`, i, kind)
 	}
-	quoted, err := json.Marshal(fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[%s]}}`,
+	writeLine(t, h, fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[%s]}}`,
 		session, strings.Join(options, ",")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
 	open, err := h.Requests(within(t), session)
 	if err != nil || len(open) != 1 || !bytes.Contains(open[0].Params, []byte(`"o79"`)) {
 		t.Fatalf("the open questions %v, %v, want one with all options", open, err)
@@ -232,12 +232,8 @@ func TestOptionsOfOneID(t *testing.T) {
 	h := host(t, agents.Config{Permissions: agents.Policy{Mode: agents.Allow}})
 	session := newSession(t, h, "srv")
 	late := strings.Repeat(`{"optionId":"n","name":"n","kind":"none"},`, agents.MaxOptions) + `{"optionId":"z","name":"n","kind":"allow_always"}`
-	quoted, err := json.Marshal(fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[`+
+	writeLine(t, h, fmt.Sprintf(`{"id":"q","method":"session/request_permission","params":{"sessionId":"%s","options":[`+
 		`{"optionId":"x","name":"n","kind":"allow_once"},{"optionId":"x","name":"n","kind":"allow_always"},{"optionId":"z","name":"n","kind":"allow_once"},{"optionId":"y","name":"n","kind":"reject_once"},%s]}}`, session, late))
-	if err != nil {
-		t.Fatal(err)
-	}
-	post(t, h, "srv", `{"id":9,"method":"raw","params":{"line":`+string(quoted)+`}}`)
 	open, err := h.Requests(within(t), session)
 	if err != nil || len(open) != 1 {
 		t.Fatalf("the policy answered: the open questions are %v, %v", open, err)
