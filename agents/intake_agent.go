@@ -326,11 +326,12 @@ func (in *intake) own(fx *effects, s *attachedSession) {
 // handleQuestion passes on a question, or answers it by the session's policy.
 func (in *intake) handleQuestion(fx *effects, e *envelope) {
 	s, line := in.sessions.translate(e)
+	q := newQuestion(in.process, s, e)
 	fx.publish(eventlog.Agent, s, e.method, line)
 	if s != nil {
 		fx.record(eventlog.Agent, s, e.method, line)
+		fx.events[len(fx.events)-1].ID = q.event
 	}
-	q := newQuestion(in.process, s, e)
 	q.span = in.turns.ask(s, e.method)
 	in.questions.ask(fx, q)
 }

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -63,6 +62,7 @@ const (
 // question is an open request of the agent.
 type question struct {
 	key       string // the idKey of id
+	event     string // the id of its event in the session's stream
 	id        []byte
 	size      int // of the message
 	method    string
@@ -88,21 +88,21 @@ type Option struct {
 
 // newQuestion returns a question of a process about a session.
 func newQuestion(process string, s *attachedSession, e *envelope) *question {
-	id, method := e.bytes(e.id), eventKind(e.method)
+	id, event, method := e.bytes(e.id), eventlog.NewID(), eventKind(e.method)
 	return &question{
-		key: idKey(id), id: id, size: len(e.raw), method: method, session: s,
+		key: idKey(id), event: event, id: id, size: len(e.raw), method: method, session: s,
 		row: eventlog.Request{
 			RequestKey: eventlog.RequestKey{Process: process, Dir: eventlog.Agent, RPC: string(id)},
-			Session:    s.id(), PublicID: QuestionID(process, id), Method: method, Params: e.bytes(e.params),
+			Session:    s.id(), PublicID: QuestionID(event), Method: method, Params: e.bytes(e.params),
 			State: eventlog.Pending, AskedAt: time.Now(),
 		},
 	}
 }
 
-// QuestionID returns the public id of a question. id is the JSON-RPC id in the message of the
-// agent's process.
-func QuestionID(process string, id []byte) string {
-	sum := sha256.Sum256([]byte(process + "\x00" + string(bytes.TrimSpace(id))))
+// QuestionID returns the public id of a question from the id of its event in the session's stream.
+// A JSON-RPC id would not do, because an agent can use it again after the answer.
+func QuestionID(event string) string {
+	sum := sha256.Sum256([]byte(event))
 	return "req_" + hex.EncodeToString(sum[:10])
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,11 +56,45 @@ func TestTooManyQuestions(t *testing.T) {
 	}
 }
 
-func TestQuestionID(t *testing.T) {
+// An agent can use the id of a question again after the answer. A late answer to the first question
+// does not count for the second.
+func TestQuestionIDUsedAgain(t *testing.T) {
 	t.Parallel()
-	a := agents.QuestionID("life_1", []byte("0"))
-	if a != agents.QuestionID("life_1", []byte(" 0\n")) || a == agents.QuestionID("life_2", []byte("0")) || a == agents.QuestionID("life_1", []byte(`"0"`)) {
-		t.Error(a)
+	h := host(t, agents.Config{})
+	session := newSession(t, h, "srv")
+	asked := func(title string) eventlog.Request {
+		t.Helper()
+		writeLine(t, h, fmt.Sprintf(`{"id":7,"method":"session/request_permission","params":{"sessionId":%q,"toolCall":{"toolCallId":"t","title":%q},`+
+			`"options":[{"optionId":"a","name":"Yes","kind":"allow_once"}]}}`, session, title))
+		open, err := h.Requests(within(t), session)
+		if err != nil || len(open) != 1 || !bytes.Contains(open[0].Params, []byte(title)) {
+			t.Fatalf("the open questions are %v, %v, want %s", open, err, title)
+		}
+		return open[0]
+	}
+	answer := func(q eventlog.Request) error {
+		return h.Answer(within(t), session, q.PublicID, agents.Reply{Option: "a"})
+	}
+	first := asked("Read README")
+	if err := answer(first); err != nil {
+		t.Fatal(err)
+	}
+	second := asked("rm -rf")
+	if err := answer(first); !errors.Is(err, agents.ErrRequestNotFound) {
+		t.Errorf("a late answer to the first question: %v", err)
+	}
+	// The ids follow from the log.
+	var ids []string
+	for _, e := range stream(t, h, session) {
+		if e.Kind == "session/request_permission" {
+			ids = append(ids, agents.QuestionID(e.ID))
+		}
+	}
+	if want := []string{first.PublicID, second.PublicID}; !slices.Equal(ids, want) {
+		t.Errorf("the log has the questions %v, want %v", ids, want)
+	}
+	if err := answer(second); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -72,7 +72,7 @@ func (e *Event) check(now time.Time) error {
 	// An agent chooses it, and the event must be stored anyway.
 	e.Kind = strings.ToValidUTF8(strings.ReplaceAll(cuttext.Cut(e.Kind, maxName), "\x00", ""), "")
 	if e.ID == "" {
-		e.ID = "evt_" + strings.ToLower(rand.Text())
+		e.ID = NewID()
 	}
 	e.At = asStored(e.At, now)
 	if e.Payload == nil {
@@ -80,6 +80,9 @@ func (e *Event) check(now time.Time) error {
 	}
 	return nil
 }
+
+// NewID returns an id for an event.
+func NewID() string { return "evt_" + strings.ToLower(rand.Text()) }
 
 // checkTexts checks the texts of a record: names and values in turn. It refuses what
 // Postgres cannot store, also for SQLite.

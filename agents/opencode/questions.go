@@ -41,7 +41,7 @@ func (t *Transcript) ask(env envelope) {
 	if len(t.asked) >= maxAsked || t.askedAll+len(t.entry.Payload) > maxAskedAll {
 		return
 	}
-	q := t.question(agents.QuestionID(t.entry.Process, env.ID), t.entry.Kind, env.Params)
+	q := t.question(agents.QuestionID(t.entry.ID), t.entry.Kind, env.Params)
 	size := len(t.entry.Payload) + q.size()
 	if t.askedAll+size > maxAskedAll {
 		return

@@ -45,7 +45,7 @@ func entries(t testing.TB, file string) (all []eventlog.Event) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, eventlog.Event{Seq: e.Seq, At: e.At, Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
+		all = append(all, eventlog.Event{Seq: e.Seq, ID: fmt.Sprint("evt_", e.Seq), At: e.At, Process: e.Process, Dir: e.Dir, Kind: e.Kind, Payload: e.Payload})
 	}
 	return all
 }

@@ -94,7 +94,7 @@ func NewState(session string) *State { return &State{Session: session} }
 
 // Version is the version of Apply and of State. It changes when Apply makes other events or
 // another state from the same log.
-const Version = 10
+const Version = 11
 
 // saved is a state with the version that made it.
 type saved struct {

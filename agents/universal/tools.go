@@ -196,7 +196,7 @@ func (s *State) ask(env envelope) {
 		u.Status = ""
 		s.tool(p.Tool)
 	}
-	q := openQuestion{ID: agents.QuestionID(s.entry.Process, env.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
+	q := openQuestion{ID: agents.QuestionID(s.entry.ID), Action: "permission", Kinds: map[string]string{}, Names: map[string]string{}, Options: []string{}}
 	t := s.Tools[u.ID]
 	if t != nil {
 		q.Action, q.Question = cuttext.Cut(t.Title, maxAction), t.Kind == "switch_mode"
@@ -249,7 +249,7 @@ func (s *State) askForm(env envelope) {
 		s.unparsed(err.Error())
 		return
 	}
-	q := openQuestion{ID: agents.QuestionID(s.entry.Process, env.ID), Question: true, Action: form.Prompt(), Options: []string{}, Form: &form}
+	q := openQuestion{ID: agents.QuestionID(s.entry.ID), Question: true, Action: form.Prompt(), Options: []string{}, Form: &form}
 	if len(form.Questions) > 0 {
 		for _, o := range form.Questions[0].Options {
 			q.Options = append(q.Options, o.Label)
