@@ -13,15 +13,17 @@ import (
 // Requests of the X Input Extension, for which xgb has no package ("X11 Input Extension
 // Protocol Specification", "The X Input Extension 2.x").
 const (
-	inputExtension        = "XInputExtension"
-	xiListInputDevices    = 2
-	xiQueryDeviceState    = 30
-	xiSetClientPointer    = 44
-	xiDeviceInfo          = 8 // bytes
-	xiExtensionDevice     = 2 // the lowest use of a device that is neither the pointer nor the keyboard of the core protocol
-	xiButtonClass         = 1
-	xiButtonState         = 36 // bytes
-	xiDeviceButtonRelease = 4  // after the extension's first event
+	inputExtension           = "XInputExtension"
+	xiListInputDevices       = 2
+	xiGetDeviceButtonMapping = 28
+	xiSetDeviceButtonMapping = 29
+	xiQueryDeviceState       = 30
+	xiSetClientPointer       = 44
+	xiDeviceInfo             = 8 // bytes
+	xiExtensionDevice        = 2 // the lowest use of a device that is neither the pointer nor the keyboard of the core protocol
+	xiButtonClass            = 1
+	xiButtonState            = 36 // bytes
+	xiDeviceButtonRelease    = 4  // after the extension's first event
 
 	// The X server numbers the first pointer, the first keyboard and their XTEST devices from 2
 	// to 5.
