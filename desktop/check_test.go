@@ -2,7 +2,9 @@ package desktop_test
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deskhand/deskhand/desktop"
+	"github.com/deskhand/deskhand/internal/testlog"
 	"github.com/deskhand/deskhand/internal/testx11"
 )
 
@@ -101,4 +104,34 @@ func TestKeyboardIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTyped(t, path, "Hello, Wörld\n")
+}
+
+// TestButtonMappingIsRestored changes the mapping of the pointer's buttons with a program that exits.
+func TestButtonMappingIsRestored(t *testing.T) {
+	t.Parallel()
+	testx11.Require(t, "xmodmap")
+	var log testlog.Buffer
+	d := start(t, desktop.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	mapping := func() string {
+		t.Helper()
+		cmd := exec.Command("xmodmap", "-display", d.Status().Display, "-pp")
+		cmd.Env = append(os.Environ(), "XAUTHORITY="+d.Status().Authority)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	want := mapping()
+	swap, err := d.Launch(t.Context(), desktop.Launch{App: "xmodmap", Args: []string{"-e", "pointer = 3 2 1 4 5 6 7 8 9 10"}, Wait: true})
+	if err != nil || swap.ExitCode != 0 {
+		t.Fatalf("xmodmap: %+v, %v", swap, err)
+	}
+	until(t, "the log names the mapping", func() bool { return strings.Contains(log.String(), "button mapping of the pointer restored") })
+	if got := mapping(); got != want {
+		t.Errorf("mapping of the buttons:\n%s\nwant:\n%s", got, want)
+	}
+	if st := d.Status(); st.State != desktop.StateActive || st.Restarts != 0 {
+		t.Errorf("status: %+v", st)
+	}
 }

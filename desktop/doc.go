@@ -22,11 +22,11 @@
 //
 // An X server, window manager, D-Bus daemon or PulseAudio that dies is replaced. So is a window
 // manager that does not answer for 10 s, and an X server that does not answer for 10 s after a
-// call timed out. The window manager and the keyboard are checked every 5 s, during calls and until
-// 30 s after the last one. An unused desktop is not checked. Status and Subscribe report it. While there is no X server, calls that need
-// one return ErrRestarting, but Feed.Next and FollowCursor wait. While there is no window
-// manager, calls about windows return ErrRestarting. Windows end with their X server, without an
-// event for each window.
+// call timed out. The window manager, the mapping of the pointer's buttons and the keyboard are
+// checked every 5 s, during calls and until 30 s after the last one. An unused desktop is not
+// checked. Status and Subscribe report it. While there is no X server, calls that need one return
+// ErrRestarting, but Feed.Next and FollowCursor wait. While there is no window manager, calls about
+// windows return ErrRestarting. Windows end with their X server, without an event for each window.
 //
 // # Concurrency
 //

@@ -22,8 +22,8 @@ const (
 	calmAfter = 30 * time.Second
 	// hangLimit is how long an X server may take to answer after a call has timed out.
 	hangLimit = 10 * time.Second
-	// checkEvery is the interval between checks of the window manager and the keyboard. The checks
-	// end checkUntil after the last call or the start.
+	// checkEvery is the interval between checks of the window manager, the pointer and the keyboard.
+	// The checks end checkUntil after the last call or the start.
 	checkEvery = 5 * time.Second
 	checkUntil = 30 * time.Second
 	// keyboardPause is how long a program may leave the keyboard without keys before
@@ -306,8 +306,8 @@ func (r *recovery) inUse() bool {
 	return r.running > 0 || time.Since(r.usedAt) < checkUntil
 }
 
-// check replaces a window manager that does not answer, and restores a keyboard
-// that cannot be used. It does nothing on an attached desktop.
+// check replaces a window manager that does not answer, and restores the mapping of the pointer's
+// buttons and a keyboard that cannot be used. It does nothing on an attached desktop.
 func (r *recovery) check(s *session) {
 	if s.wm == nil {
 		return
@@ -330,6 +330,7 @@ func (r *recovery) check(s *session) {
 		r.replaceWindowManager(s)
 		return
 	}
+	r.restoreButtons(s)
 	missing := ""
 	if r.failures[keyboardPart] == nil {
 		if r.checkKeyboard(s) == "" || !r.rest(s, keyboardPause) {
@@ -382,6 +383,21 @@ func (r *recovery) rest(s *session, t time.Duration) bool {
 	defer cancel()
 	<-ctx.Done()
 	return errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// restoreButtons restores the mapping of the pointer's buttons if a program has changed it.
+// The next check tries again after an error.
+func (r *recovery) restoreButtons(s *session) {
+	err := s.probe(hangLimit, r.closing, func() error {
+		restored, err := s.input.Pointer.RestoreMapping()
+		if restored {
+			r.log.Info("button mapping of the pointer restored")
+		}
+		return err
+	})
+	if err != nil {
+		r.log.Debug("button mapping of the pointer not restored", "error", err)
+	}
 }
 
 // checkKeyboard returns a description of a missing key, or "" if no key is missing or the
