@@ -69,6 +69,9 @@ func (s *Store) change(ctx context.Context, file string, edit func(map[string]js
 		if err != nil || s.Written == nil || len(changed) == 0 {
 			return describe(file, err)
 		}
-		return s.Written(context.WithoutCancel(ctx), file, changed) // even if ctx ends: the file has changed
+		if err := s.Written(context.WithoutCancel(ctx), file, changed); err != nil { // even if ctx ends: the file has changed
+			return &WrittenError{file, err}
+		}
+		return nil
 	})
 }

@@ -50,6 +50,19 @@ func (e *InvalidFileError) Error() string {
 // Unwrap returns the reason.
 func (e *InvalidFileError) Unwrap() error { return e.Reason }
 
+// WrittenError says that a file has changed, but that Store.Written returned an error.
+type WrittenError struct {
+	Path string
+	Err  error
+}
+
+func (e *WrittenError) Error() string {
+	return fmt.Sprintf("config file %s has changed, but not the record of it, so that its entry may need approval: %v", e.Path, e.Err)
+}
+
+// Unwrap returns the error of Store.Written.
+func (e *WrittenError) Unwrap() error { return e.Err }
+
 const configDir = ".sandbox-agent/config"
 
 // Path returns the file of a kind ("mcp", "skills") in a directory, at the place of
@@ -65,8 +78,8 @@ type Store struct {
 	Files folder.Files
 
 	// Written is called after each write of a file, before the callers get their
-	// results, with the entries that were set or deleted (nil). Its error is
-	// returned to these callers. Further changes of the file wait for it.
+	// results, with the entries that were set or deleted (nil). The callers get its
+	// error in a *WrittenError. Further changes of the file wait for it.
 	Written func(ctx context.Context, file string, changed map[string]json.RawMessage) error
 
 	mu    sync.Mutex

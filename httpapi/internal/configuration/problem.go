@@ -13,12 +13,17 @@ import (
 // Problem returns the problem for an error of the configuration of a folder, or nil if err
 // is another error.
 func Problem(err error) *rest.Problem {
+	var written *configfile.WrittenError
 	var invalid *configfile.InvalidFileError
 	var changed *folders.ChangedError
 	var path *fs.PathError
 	switch {
 	case errors.As(err, &changed):
 		return rest.ConflictOf(changed.Error())
+	case errors.As(err, &written) && rest.NoSpaceLeft(err):
+		return rest.NoSpace.Problem("stream error: " + written.Error())
+	case errors.As(err, &written):
+		return rest.StreamError.Problem("stream error: " + written.Error())
 	case errors.As(err, &invalid):
 		return rest.InvalidRequest.Problem("invalid request: " + invalid.Error() + "; repair or remove that file")
 	case errors.Is(err, configfile.ErrTooLarge):

@@ -1,8 +1,10 @@
 package configuration
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,9 +26,15 @@ func TestConfigProblems(t *testing.T) {
 		{of(&fs.PathError{Op: "mkdir", Path: "/a", Err: syscall.EROFS}), 403},
 		{of(&fs.PathError{Op: "open", Path: "/a", Err: syscall.ELOOP}), 400},
 		{of(&fs.PathError{Op: "write", Path: "/a", Err: syscall.ENOSPC}), 507},
+		{of(&configfile.WrittenError{Path: "/a", Err: syscall.ENOSPC}), 507},
+		{of(&configfile.WrittenError{Path: "/a", Err: syscall.EIO}), 502},
 	} {
-		if p := (rest.Group{Problem: Problem}).ProblemOf(tc.err, rest.Internal); p.Status != tc.status {
+		p := (rest.Group{Problem: Problem}).ProblemOf(tc.err, rest.Internal)
+		if p.Status != tc.status {
 			t.Errorf("%v = %d %s, want %d", tc.err, p.Status, p.Detail, tc.status)
+		}
+		if _, written := errors.AsType[*configfile.WrittenError](tc.err); written && !strings.Contains(p.Detail, "has changed") {
+			t.Errorf("%v = %q, want what has changed", tc.err, p.Detail)
 		}
 	}
 	if err := Problem(nil); err != nil {
