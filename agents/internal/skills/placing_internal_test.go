@@ -146,3 +146,45 @@ func TestFailedCopyIsRepeated(t *testing.T) {
 		t.Errorf("the copy is %q, %v, %q", text, err, problems)
 	}
 }
+
+// TestOtherSessionsSkillsStay: a session that read the configuration of its folder before another one
+// added a skill leaves that skill there.
+func TestOtherSessionsSkillsStay(t *testing.T) {
+	t.Parallel()
+	for call := range 2 { // of Locate, before Place waits for other sessions of the folder
+		cwd, records := t.TempDir(), t.TempDir()
+		var calls atomic.Int32
+		calls.Store(100)
+		var other func()
+		store := manySkills(t, 1, cwd, folders.Config{Locate: func(bool) (string, error) {
+			if calls.Add(1) == int32(call) {
+				other()
+			}
+			return records, nil
+		}})
+		if problems := store.Place(t.Context(), cwd, "other"); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		source := filepath.Join(t.TempDir(), "added")
+		if err := errors.Join(os.Mkdir(source, 0o700), os.WriteFile(filepath.Join(source, skillFile), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		entry := fmt.Sprintf(`{"sources":[{"type":"local","source":%q}]}`, source)
+		other = func() {
+			calls.Store(100)
+			if err := store.cfg.Folders.Put(t.Context(), cwd, folders.Skills, "added", json.RawMessage(entry)); err != nil {
+				t.Error(err)
+			}
+			if problems := store.Place(t.Context(), cwd, "other"); len(problems) > 0 {
+				t.Error(problems)
+			}
+		}
+		calls.Store(-1)
+		if problems := store.Place(t.Context(), cwd, "other"); len(problems) > 0 {
+			t.Error(problems)
+		}
+		if placed, err := os.ReadDir(filepath.Join(cwd, otherAgentFolder)); calls.Load() >= 100 && len(placed) != 2 {
+			t.Errorf("after call %d the skills are %v, %v", call, placed, err)
+		}
+	}
+}

@@ -182,8 +182,11 @@ func (s *Store) Place(ctx context.Context, cwd, agent string) (problems []string
 	s.placing.RLock()
 	defer s.placing.RUnlock()
 	err = s.cfg.Folders.Exclusive(ctx, cwd, func() error {
+		now, _, err := s.entries(ctx, cwd)
+		// Another session may have added skills while these were fetched.
+		failed = failed || !maps.EqualFunc(now, entries, slices.Equal[json.RawMessage])
 		problems = append(problems, s.placeAll(ctx, cwd, agent, fetched, failed)...)
-		return nil
+		return err
 	})
 	if err != nil {
 		problems = append(problems, fmt.Sprintf("skills: %v", err))
