@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -420,6 +421,17 @@ func TestOpenCodeReplies(t *testing.T) {
 	events.until("question.rejected")
 	events.until("session.idle")
 	s.post(t, "/opencode/question/"+q+"/reject", "").openCodeError(t, 404, "NotFoundError")
+
+	// The agent gets the answer, but no message: the server ends.
+	base = "/opencode/session/" + newOpenCodeSession(t, s, "")
+	p = ask("permission", "permission.asked")
+	var drain sync.WaitGroup
+	drain.Go(func() { _ = s.Drain(t.Context()) })
+	until(t, "the server drains", s.draining.Load)
+	if a := s.post(t, "/opencode/permission/"+p+"/reply", `{"reply":"once","message":"do so"}`).want(t, 502); !strings.Contains(string(a.body), "has the answer once, but not the message") {
+		t.Errorf("an answer without its message: %s", a.body)
+	}
+	drain.Wait()
 }
 
 // TestOpenCodeSessionChanges makes, changes and deletes sessions. A session without a model gets

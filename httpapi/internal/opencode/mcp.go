@@ -8,6 +8,7 @@ import (
 
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/httpapi/internal/rest"
+	"github.com/deskhand/deskhand/internal/cuttext"
 )
 
 // mcpStatus is the status of an MCP server of a directory.
@@ -68,7 +69,7 @@ func (m *machine) mcpStatus(ctx context.Context, dir string) (map[string]mcpStat
 		_, enabled, err := host.ServerOf(name, e.Content)
 		switch {
 		case err != nil:
-			all[name] = mcpStatus{mcpFailed, err.Error()}
+			all[name] = mcpStatus{mcpFailed, cuttext.Cut(err.Error(), 4<<10)} // it may quote the folder's file
 		case !e.Approved:
 			all[name] = mcpStatus{mcpFailed, "it was found in the folder and is not approved; read it and approve it with POST /v1/config/mcp/approve"}
 		case !enabled:

@@ -127,14 +127,18 @@ func (a replies) replyPermission(c *call, id, field, reply, message string) (any
 	if other, ok := errors.AsType[*agents.OptionError](err); ok {
 		return nil, rest.ConflictOf(fmt.Sprintf("%s %s: %v", field, reply, other))
 	}
-	if err == nil && message != "" {
-		// The agent reads the user's words after the answer.
-		var text []byte
-		if text, err = json.Marshal([]block{{Type: "text", Text: message}}); err == nil {
-			_, err = host.Prompt(c.ctx, q.Session, text)
-		}
+	if err != nil || message == "" {
+		return err == nil, err
 	}
-	return err == nil, err
+	// The agent reads the user's words after the answer.
+	text, err := json.Marshal([]block{{Type: "text", Text: message}})
+	if err == nil {
+		_, err = host.Prompt(c.ctx, q.Session, text)
+	}
+	if err != nil {
+		return nil, rest.StreamError.Problem(fmt.Sprintf("stream error: the agent has the answer %s, but not the message: %v", reply, err))
+	}
+	return true, nil
 }
 
 // replyQuestion answers a question.
