@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -147,6 +148,8 @@ func TestForeignPageWithToken(t *testing.T) {
 				s = serve(t, cfg)
 			}
 			const origin = "https://evil.example"
+			basic := base64.StdEncoding.EncodeToString([]byte(":" + c.token))
+			s.do(t, call{path: "/opencode/session?auth_token=" + basic, anon: true, header: map[string]string{"Origin": origin}}).want(t, c.inHeader)
 			made := filepath.Join(t.TempDir(), "made")
 			post := call{method: http.MethodPost, path: fsPath("mkdir", "path", made), anon: true, header: map[string]string{"Origin": origin}}
 			post.path += "&access_token=" + c.token

@@ -189,7 +189,9 @@ func (a access) proven(c *fiber.Ctx, origin string) bool {
 		return false
 	}
 	var given []string
-	if c.Get(fiber.HeaderAuthorization) == "" && c.Get("X-Api-Key") == "" { // which come before the query
+	if c.Get(fiber.HeaderAuthorization) == "" && c.Get("X-Api-Key") == "" { // which may come before the query
+		basic, _ := basicToken(c)
+		given = append(given, basic)
 		for _, name := range tokenNames {
 			given = append(given, c.Query(name))
 		}
