@@ -92,17 +92,22 @@ func (u User) HomeDir(env []string) string {
 	return home
 }
 
-// TempDir makes a directory in os.TempDir for temporary files of the user's programs, and returns its
-// path. No other user can enter it, but for root. Programs execute what they find under known names
-// beside their temporary files, such as compiled code. TempDir returns "" if nobody can make files in
-// os.TempDir, because it is read-only or missing.
-func (u User) TempDir() (string, error) {
+// TempDir makes a directory for temporary files of the user's programs, and returns its path. It is
+// in os.TempDir, or in /tmp if the user may not make files in that. No other user can enter it, but
+// for root. Programs execute what they find under known names beside their temporary files, such as
+// compiled code. TempDir returns "" if nobody can make files in os.TempDir, because it is read-only
+// or missing.
+func (u User) TempDir() (dir string, err error) {
 	uid := os.Geteuid()
 	if c := u.Credential; c != nil {
 		uid = int(c.Uid)
 	}
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("deskhand-%d-programs", uid))
-	err := userhome.Claim(dir, 0o700, uid, u.Do)
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		dir = filepath.Join(parent, fmt.Sprintf("deskhand-%d-programs", uid))
+		if err = userhome.Claim(dir, 0o700, uid, u.Do); !errors.Is(err, fs.ErrPermission) {
+			break
+		}
+	}
 	if errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
