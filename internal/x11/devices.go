@@ -3,6 +3,7 @@ package x11
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xtest"
@@ -20,7 +21,6 @@ const (
 	xiQueryDeviceState       = 30
 	xiSetClientPointer       = 44
 	xiDeviceInfo             = 8 // bytes
-	xiExtensionDevice        = 2 // the lowest use of a device that is neither the pointer nor the keyboard of the core protocol
 	xiButtonClass            = 1
 	xiButtonState            = 36 // bytes
 	xiDeviceButtonRelease    = 4  // after the extension's first event
@@ -57,20 +57,21 @@ func (d *device) ask(b []byte) *xgb.Cookie {
 // deviceButton is a button of a device.
 type deviceButton struct{ device, button byte }
 
-// otherButtons returns the buttons that are down on other devices than XTEST's pointer. The X
-// server drops presses and releases of a button that another device holds down.
-func (d *device) otherButtons() (down []deviceButton, err error) {
-	list := d.xinput(xiListInputDevices)
+// otherButtons returns the buttons that are down on any device, and that this Pointer does not hold.
+// The X server drops presses and releases of a button that another device holds down. The first
+// pointer can hold a button that no device holds: one that was released while its device was frozen.
+func (pt *Pointer) otherButtons() (down []deviceButton, err error) {
+	list := pt.xinput(xiListInputDevices)
 	if list == nil {
 		return nil, nil
 	}
-	r, err := d.ask(list).Reply()
+	r, err := pt.ask(list).Reply()
 	if err != nil {
 		return nil, request.Wrap("list devices", err)
 	}
 	states := map[byte]*xgb.Cookie{}
-	for _, id := range otherDevices(r) {
-		states[id] = d.ask(d.xinput(xiQueryDeviceState, id, 0, 0, 0))
+	for _, id := range listedDevices(r) {
+		states[id] = pt.ask(pt.xinput(xiQueryDeviceState, id, 0, 0, 0))
 	}
 	for id, state := range states {
 		r, err := state.Reply()
@@ -81,20 +82,22 @@ func (d *device) otherButtons() (down []deviceButton, err error) {
 			return nil, request.Wrap("read the state of a device", err)
 		}
 		for _, button := range buttonsDown(r) {
-			down = append(down, deviceButton{id, button})
+			if !slices.Contains(mappedPointers[:], id) || !slices.Contains(pt.buttons, button) {
+				down = append(down, deviceButton{id, button})
+			}
 		}
 	}
 	return down, nil
 }
 
-// otherDevices returns the devices of a reply to ListInputDevices that otherButtons asks for.
-func otherDevices(r []byte) (ids []byte) {
+// listedDevices returns the devices of a reply to ListInputDevices that otherButtons asks for.
+func listedDevices(r []byte) (ids []byte) {
 	if len(r) < messageHead {
 		return nil
 	}
 	n := int(r[8])
 	for r = r[messageHead:]; n > 0 && len(r) >= xiDeviceInfo; n-- {
-		if id, use := r[4], r[6]; use >= xiExtensionDevice && id != xtestPointer && id <= maxDevice {
+		if id := r[4]; id <= maxDevice {
 			ids = append(ids, id)
 		}
 		r = r[xiDeviceInfo:]
@@ -124,21 +127,25 @@ func buttonsDown(r []byte) (down []byte) {
 	return down
 }
 
-// releaseOtherButtons releases the buttons of otherButtons.
-func (d *device) releaseOtherButtons() error {
-	down, err := d.otherButtons()
+// releaseOtherButtons releases the buttons of otherButtons. It returns an error if a device keeps one
+// down. The first pointer may keep it a while: see heldElsewhere.
+func (pt *Pointer) releaseOtherButtons() error {
+	down, err := pt.otherButtons()
 	if err != nil || len(down) == 0 {
 		return err
 	}
-	d.c.wire.cork()
+	pt.c.wire.cork()
 	for _, b := range down {
-		xtest.FakeInput(d.c.x, d.c.ext.input+xiDeviceButtonRelease, b.button, 0, 0, 0, 0, b.device)
+		xtest.FakeInput(pt.c.x, pt.c.ext.input+xiDeviceButtonRelease, b.button, 0, 0, 0, 0, b.device)
 	}
-	if err := d.c.wire.uncork(); err != nil {
+	if err := pt.c.wire.uncork(); err != nil {
 		return request.Wrap("release buttons", err)
 	}
-	if down, err = d.otherButtons(); len(down) > 0 {
-		return fmt.Errorf("release buttons: button %d of device %d is still down", down[0].button, down[0].device)
+	down, err = pt.otherButtons()
+	for _, b := range down {
+		if b.device != firstPointer {
+			return fmt.Errorf("release buttons: button %d of device %d is still down", b.button, b.device)
+		}
 	}
 	return err
 }

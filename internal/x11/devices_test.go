@@ -2,6 +2,7 @@ package x11_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 	"testing"
 
@@ -19,8 +20,11 @@ type mouse struct {
 	event  byte // the first one of the X Input Extension
 }
 
-// xvfbMouse is the number of the device: Xvfb has no other pointer.
-const xvfbMouse = 6
+// The numbers of devices.
+const (
+	xtestPointer = 4
+	xvfbMouse    = 6 // Xvfb has no other pointer
+)
 
 func newMouse(t *testing.T, b *board) *mouse {
 	t.Helper()
@@ -33,11 +37,11 @@ func newMouse(t *testing.T, b *board) *mouse {
 	return &mouse{t, conn, e.MajorOpcode, e.FirstEvent}
 }
 
-// press presses a button by the form of XTEST that names a device (XTestFakeDeviceButtonEvent).
-func (m *mouse) press(button byte) {
+// press presses a button of a device by the form of XTEST that names a device (XTestFakeDeviceButtonEvent).
+func (m *mouse) press(device, button byte) {
 	m.t.Helper()
 	const deviceButtonPress = 3
-	if err := xtest.FakeInputChecked(m.conn.X(), m.event+deviceButtonPress, button, 0, 0, 0, 0, xvfbMouse).Check(); err != nil {
+	if err := xtest.FakeInputChecked(m.conn.X(), m.event+deviceButtonPress, button, 0, 0, 0, 0, device).Check(); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -67,8 +71,8 @@ func TestButtonOfOtherDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMouse(t, b)
-	m.press(1)
-	m.press(3)
+	m.press(xvfbMouse, 1)
+	m.press(xvfbMouse, 3)
 	if err := m.conn.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -101,30 +105,77 @@ func TestButtonOfOtherDevice(t *testing.T) {
 	b.take(t, 2)
 }
 
+// TestButtonOfEndedClient: a client presses a button of XTEST's pointer over a window, and ends. The
+// window gets all clicks until the button is up.
+func TestButtonOfEndedClient(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		button  byte
+		mapping []byte
+	}{
+		"button 8":                       {8, buttonMapping()},
+		"button 10 that is the left one": {10, swapped},
+		"button 1 that is the tenth one": {1, swapped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t)
+			m := newMouse(t, b)
+			m.mapCore(c.mapping)
+			m.press(xtestPointer, c.button)
+			if err := m.conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b.take(t, 1)
+			if err := b.in.ReleaseAll(); err != nil {
+				t.Fatal(err)
+			}
+			b.take(t, 1)
+			if err := errors.Join(b.in.Pointer.Move(10, 10), b.in.Pointer.Click(3, 1)); err != nil {
+				t.Error(err)
+			}
+			b.take(t, 0) // the click is not over the window
+		})
+	}
+}
+
 // TestButtonStaysDown: a client keeps its device's button from being released.
 func TestButtonStaysDown(t *testing.T) {
 	t.Parallel()
-	b := newBoard(t)
-	m := newMouse(t, b)
-	m.press(1)
-	m.freeze(b.win)
-	if err := b.in.ReleaseAll(); err == nil || !strings.Contains(err.Error(), "button 1 of device 6") {
-		t.Errorf("ReleaseAll: %v, want an error that names the button", err)
-	}
-	if mask := b.mask(t); mask != xproto.KeyButMaskButton1 {
-		t.Fatalf("mask %#x, want that the button is down", mask)
-	}
-	if err := m.conn.Close(); err != nil {
-		t.Fatal(err)
-	}
-	poll(t, "the end of the grab", func() bool { return b.in.ReleaseAll() == nil })
-	if mask := b.mask(t); mask != 0 {
-		t.Errorf("after ReleaseAll: mask %#x", mask)
+	for name, c := range map[string]struct {
+		button  byte
+		mapping []byte
+	}{
+		"button 1 of device 6": {1, buttonMapping()},
+		"button 3 of device 6": {3, buttonMapping(3, 2, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t)
+			m := newMouse(t, b)
+			m.mapCore(c.mapping)
+			m.press(xvfbMouse, c.button)
+			m.freeze(b.win)
+			if err := b.in.ReleaseAll(); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("ReleaseAll: %v, want an error that names the button", err)
+			}
+			if mask := b.mask(t); mask != xproto.KeyButMaskButton1 {
+				t.Fatalf("mask %#x, want that the button is down", mask)
+			}
+			if err := m.conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			poll(t, "the end of the grab", func() bool { return b.in.ReleaseAll() == nil })
+			if mask := b.mask(t); mask != 0 {
+				t.Errorf("after ReleaseAll: mask %#x", mask)
+			}
+		})
 	}
 }
 
 // TestClickBehindFrozenClick: a window manager that has grabbed a button has not yet let the
-// release of a click take effect when the next click begins.
+// release of a click take effect when the next click begins. Another button of another device does
+// not matter.
 func TestClickBehindFrozenClick(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t)
@@ -135,10 +186,12 @@ func TestClickBehindFrozenClick(t *testing.T) {
 	if err := b.in.Pointer.Move(200, 200); err != nil {
 		t.Fatal(err)
 	}
+	m := newMouse(t, b)
 	for range 2 {
 		if err := b.in.Pointer.Click(1, 1); err != nil {
 			t.Error(err)
 		}
+		m.press(xvfbMouse, 3)
 		if mask := b.mask(t); mask != xproto.KeyButMaskButton1 {
 			t.Errorf("mask %#x, want that the release waits", mask)
 		}

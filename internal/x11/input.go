@@ -3,7 +3,6 @@ package x11
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/jezek/xgb/xproto"
@@ -88,29 +87,20 @@ func (in *Input) Release() error {
 	return in.release()
 }
 
-// ReleaseAll is like Release, and also releases keys, and the buttons 1 to 5, that other clients
-// hold down, and all buttons that are down on other devices of the pointer. It returns an error if
-// one of the latter stays down. Typing leaves these alone: a client may hold a key on purpose.
+// ReleaseAll is like Release, and also releases keys that other clients hold down, and the buttons
+// that are down on any device. It returns an error if a button of a device stays down. Typing leaves
+// these alone: a client may hold a key on purpose.
 func (in *Input) ReleaseAll() error {
 	return in.locked(func() error {
-		kb, pt := in.Keyboard, in.Pointer
+		kb := in.Keyboard
 		others, err := kb.heldByOthers()
 		if err != nil {
 			return err
 		}
-		under, err := xproto.QueryPointer(in.c.x, in.c.root).Reply()
-		if err != nil {
-			return request.Wrap("read buttons", err)
-		}
 		for _, code := range others {
 			kb.held = append(kb.held, heldKey{code: code})
 		}
-		for b := byte(1); b <= 5; b++ {
-			if under.Mask>>(7+b)&1 != 0 && !slices.Contains(pt.buttons, b) {
-				pt.buttons = append(pt.buttons, b)
-			}
-		}
-		return errors.Join(in.release(), in.releaseOtherButtons())
+		return errors.Join(in.release(), in.Pointer.releaseOtherButtons())
 	})
 }
 

@@ -117,15 +117,16 @@ func (pt *Pointer) acted(under xproto.QueryPointerCookie, button byte, presses i
 	return pt.heldElsewhere(button, r.Mask)
 }
 
-// heldElsewhere returns errButtonHeld if a button was down before a press, by mask, and is held on
-// another device. It takes the press back then. The mask does not suffice: the window manager may
-// not yet have let the release before the press take effect.
+// heldElsewhere returns errButtonHeld if a button was down before a press, by mask, and another
+// device holds the button of the same number. It takes the press back then. The mask does not
+// suffice: the window manager may not yet have let the release before the press take effect.
 func (pt *Pointer) heldElsewhere(button byte, mask uint16) error {
 	if button > 5 || mask>>(7+button)&1 == 0 {
 		return nil
 	}
 	down, err := pt.otherButtons()
-	if err == nil && len(down) > 0 {
+	held := func(b deviceButton) bool { return !slices.Contains(mappedPointers[:], b.device) && b.button == button }
+	if err == nil && slices.ContainsFunc(down, held) {
 		pt.setButton(button, false)
 		err = errButtonHeld
 	}

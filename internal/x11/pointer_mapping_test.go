@@ -15,6 +15,9 @@ func buttonMapping(first ...byte) []byte {
 	return m
 }
 
+// swapped swaps the first and the last button.
+var swapped = []byte{10, 2, 3, 4, 5, 6, 7, 8, 9, 1}
+
 // mapCore changes the mapping of the first pointer, as xmodmap does.
 func (m *mouse) mapCore(to []byte) {
 	m.t.Helper()
@@ -66,7 +69,6 @@ func (b *board) pressed(t *testing.T, button int) (arrived xproto.Button) {
 // TestRestoreMapping: a client maps buttons to others or to none, and ends.
 func TestRestoreMapping(t *testing.T) {
 	t.Parallel()
-	const xtestPointer = 4
 	for name, change := range map[string]func(*mouse){
 		"first pointer, no left button":    func(m *mouse) { m.mapCore(buttonMapping(0)) },
 		"first pointer, swapped":           func(m *mouse) { m.mapCore(buttonMapping(3, 2, 1)) },
