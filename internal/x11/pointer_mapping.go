@@ -14,7 +14,8 @@ import (
 var mappedPointers = [...]byte{xtestPointer, firstPointer}
 
 // RestoreMapping maps each button to itself again if a program has changed that. It reports
-// whether it changed a mapping. It returns an error while a button that must change is down. It
+// whether it changed a mapping. The X server refuses that while a button that must change is down:
+// RestoreMapping then releases the buttons that this Pointer does not hold, and tries once more. It
 // does nothing while input is being sent.
 func (pt *Pointer) RestoreMapping() (restored bool, err error) {
 	if !pt.mu.TryLock() {
@@ -41,16 +42,29 @@ func (pt *Pointer) RestoreMapping() (restored bool, err error) {
 		if set == nil {
 			continue
 		}
-		r, err = pt.ask(pt.xinput(xiSetDeviceButtonMapping, set...)).Reply()
-		if err != nil {
-			return restored, request.Wrap("restore button mapping", err)
-		}
-		if r[8] != xproto.MappingStatusSuccess {
-			return restored, fmt.Errorf("restore button mapping: the X server refuses with status %d: a button is held down", r[8])
+		if err := pt.setMapping(set); err != nil {
+			return restored, err
 		}
 		restored = true
 	}
 	return restored, nil
+}
+
+func (pt *Pointer) setMapping(set []byte) error {
+	for again := true; ; again = false {
+		r, err := pt.ask(pt.xinput(xiSetDeviceButtonMapping, set...)).Reply()
+		switch {
+		case err != nil:
+			return request.Wrap("restore button mapping", err)
+		case r[8] == xproto.MappingStatusSuccess:
+			return nil
+		case !again || r[8] != xproto.MappingStatusBusy:
+			return fmt.Errorf("restore button mapping: the X server refuses with status %d: a button is held down", r[8])
+		}
+		if err := pt.releaseOtherButtons(); err != nil {
+			return fmt.Errorf("restore button mapping: %w", err)
+		}
+	}
 }
 
 // setIdentity returns the data of SetDeviceButtonMapping that maps each button of a device to

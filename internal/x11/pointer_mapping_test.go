@@ -107,6 +107,46 @@ func TestRestoreMapping(t *testing.T) {
 	}
 }
 
+// TestRestoreMappingOfHeldButton: a client maps buttons, presses one of them, and ends. The X server
+// refuses to map the button to itself until it is up.
+func TestRestoreMappingOfHeldButton(t *testing.T) {
+	t.Parallel()
+	for name, hold := range map[string]func(*mouse){
+		"no left button": func(m *mouse) {
+			m.mapCore(buttonMapping(0))
+			m.press(xtestPointer, 1)
+		},
+		"swapped": func(m *mouse) {
+			m.mapCore(swapped)
+			m.press(xtestPointer, 10)
+		},
+		"pointer of XTEST, swapped": func(m *mouse) {
+			m.mapDevice(xtestPointer, swapped)
+			m.press(xtestPointer, 10)
+		},
+		"other device": func(m *mouse) {
+			m.mapCore(buttonMapping(3, 2, 1))
+			m.press(xvfbMouse, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t)
+			m := newMouse(t, b)
+			hold(m)
+			if err := m.conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if restored, err := b.in.Pointer.RestoreMapping(); !restored || err != nil {
+				t.Errorf("RestoreMapping() = %v, %v", restored, err)
+			}
+			if got := b.pressed(t, 1); got != 1 {
+				t.Errorf("after RestoreMapping button %d arrives", got)
+			}
+		})
+	}
+}
+
 // TestRestoreMappingWithButtonDown restores the mapping once the button is up.
 func TestRestoreMappingWithButtonDown(t *testing.T) {
 	t.Parallel()
@@ -118,6 +158,9 @@ func TestRestoreMappingWithButtonDown(t *testing.T) {
 	}
 	if restored, err := pt.RestoreMapping(); restored || err == nil {
 		t.Errorf("RestoreMapping() = %v, %v, want an error while the button is down", restored, err)
+	}
+	if mask := b.mask(t); mask != xproto.KeyButMaskButton3 {
+		t.Errorf("mask %#x, want that the button is still down", mask)
 	}
 	if err := pt.Button(1, false); err != nil {
 		t.Fatal(err)
