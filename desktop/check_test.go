@@ -127,7 +127,7 @@ func TestButtonMappingIsRestored(t *testing.T) {
 	if err != nil || swap.ExitCode != 0 {
 		t.Fatalf("xmodmap: %+v, %v", swap, err)
 	}
-	until(t, "the log names the mapping", func() bool { return strings.Contains(log.String(), "button mapping of the pointer restored") })
+	until(t, "the log names the mapping", func() bool { return strings.Contains(log.String(), "mapping of the pointer restored") })
 	if got := mapping(); got != want {
 		t.Errorf("mapping of the buttons:\n%s\nwant:\n%s", got, want)
 	}

@@ -330,7 +330,7 @@ func (r *recovery) check(s *session) {
 		r.replaceWindowManager(s)
 		return
 	}
-	r.restoreButtons(s)
+	r.restorePointer(s)
 	missing := ""
 	if r.failures[keyboardPart] == nil {
 		if r.checkKeyboard(s) == "" || !r.rest(s, keyboardPause) {
@@ -385,18 +385,18 @@ func (r *recovery) rest(s *session, t time.Duration) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// restoreButtons restores the mapping of the pointer's buttons if a program has changed it.
+// restorePointer restores the mapping of the pointer's buttons and positions if a program has changed it.
 // The next check tries again after an error.
-func (r *recovery) restoreButtons(s *session) {
+func (r *recovery) restorePointer(s *session) {
 	err := s.probe(hangLimit, r.closing, func() error {
 		restored, err := s.input.Pointer.RestoreMapping()
 		if restored {
-			r.log.Info("button mapping of the pointer restored")
+			r.log.Info("mapping of the pointer restored")
 		}
 		return err
 	})
 	if err != nil {
-		r.log.Debug("button mapping of the pointer not restored", "error", err)
+		r.log.Debug("mapping of the pointer not restored", "error", err)
 	}
 }
 

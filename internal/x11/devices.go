@@ -19,6 +19,8 @@ const (
 	xiGetDeviceButtonMapping = 28
 	xiSetDeviceButtonMapping = 29
 	xiQueryDeviceState       = 30
+	xiChangeDeviceProperty   = 37
+	xiGetDeviceProperty      = 39
 	xiSetClientPointer       = 44
 	xiDeviceInfo             = 8 // bytes
 	xiButtonClass            = 1

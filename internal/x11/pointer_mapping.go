@@ -13,8 +13,8 @@ import (
 // of XTEST's pointer, then the mapping of the first pointer.
 var mappedPointers = [...]byte{xtestPointer, firstPointer}
 
-// RestoreMapping maps each button to itself again if a program has changed that. It reports
-// whether it changed a mapping. The X server refuses that while a button that must change is down:
+// RestoreMapping maps each button and each position to itself again if a program has changed that. It
+// reports whether it changed a mapping. The X server refuses to map a button that is down:
 // RestoreMapping then releases the buttons that this Pointer does not hold, and tries once more. It
 // does nothing while input is being sent.
 func (pt *Pointer) RestoreMapping() (restored bool, err error) {
@@ -25,13 +25,16 @@ func (pt *Pointer) RestoreMapping() (restored bool, err error) {
 	if err := pt.use(); err != nil || pt.xinput(xiGetDeviceButtonMapping) == nil {
 		return false, err
 	}
+	if restored, err = pt.restoreMatrix(); err != nil {
+		return restored, err
+	}
 	var mappings [len(mappedPointers)]*xgb.Cookie
 	pt.c.wire.cork()
 	for i, id := range mappedPointers {
 		mappings[i] = pt.ask(pt.xinput(xiGetDeviceButtonMapping, id, 0, 0, 0))
 	}
 	if err := pt.c.wire.uncork(); err != nil {
-		return false, request.Wrap("read button mapping", err)
+		return restored, request.Wrap("read button mapping", err)
 	}
 	for i, id := range mappedPointers {
 		r, err := mappings[i].Reply()
