@@ -68,8 +68,12 @@ func publishAddress(url string, log *slog.Logger) (remove func()) {
 
 // readAddress returns the address that a server of this user has published.
 func readAddress() (string, error) {
-	if _, err := userhome.Temporary(); err != nil { // another user could have published any address
+	dir := userhome.TemporaryPath()
+	if _, err := os.Lstat(dir); err != nil {
 		return "", err
+	}
+	if !userhome.Belongs(dir, os.Geteuid(), 0o700) { // another user could have published any address
+		return "", fmt.Errorf("%s is not this user's own with mode 0700", dir)
 	}
 	f, err := os.OpenFile(addressFile(), os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO must not block
 	if err != nil {

@@ -34,19 +34,19 @@ var claims sync.Mutex // held by Claim
 func Claim(dir string, mode fs.FileMode, uid int, do func(func() error) error) error {
 	claims.Lock()
 	defer claims.Unlock()
-	if _, err := os.Lstat(dir); err == nil && os.Geteuid() == 0 && !belongs(dir, uid) {
+	if _, err := os.Lstat(dir); err == nil && os.Geteuid() == 0 && !Belongs(dir, uid) {
 		if err := os.Rename(dir, dir+"-foreign-"+rand.Text()); err != nil {
 			return fmt.Errorf("temporary directory: %w", err)
 		}
 	}
 	err := do(func() error {
-		if err := os.Mkdir(dir, mode); err != nil && !belongs(dir, uid) {
+		if err := os.Mkdir(dir, mode); err != nil && !Belongs(dir, uid) {
 			return err
 		}
 		return os.Chmod(dir, mode) // the umask may have taken rights away
 	})
 	switch {
-	case belongs(dir, uid, mode):
+	case Belongs(dir, uid, mode):
 		return nil
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("temporary directory: %w", err)
@@ -54,8 +54,8 @@ func Claim(dir string, mode fs.FileMode, uid int, do func(func() error) error) e
 	return fmt.Errorf("temporary directory %s: is not user %d's own with mode %#o; remove it or set TMPDIR", dir, uid, mode)
 }
 
-// belongs reports whether dir is a directory of a user, with one of the modes if there are any.
-func belongs(dir string, uid int, modes ...fs.FileMode) bool {
+// Belongs reports whether dir is a directory of a user, with one of the modes if there are any.
+func Belongs(dir string, uid int, modes ...fs.FileMode) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return false

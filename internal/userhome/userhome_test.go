@@ -44,7 +44,7 @@ func TestTemporary(t *testing.T) {
 		}
 		got, err := Temporary()
 		repaired := root || what == "open to readers"
-		if repaired && (err != nil || !belongs(dir, os.Geteuid(), 0o700)) {
+		if repaired && (err != nil || !Belongs(dir, os.Geteuid(), 0o700)) {
 			t.Errorf("%s: Temporary() = %q, %v, want its own", what, got, err)
 		}
 		if !repaired && (err == nil || !strings.Contains(err.Error(), dir)) {
