@@ -121,14 +121,14 @@ func (h *Host) makeSession(ctx context.Context, id string, o SessionOptions) (er
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.StartTimeout+h.cfg.RestoreTimeout)
 	defer cancel()
 	if o.Skills != nil {
+		defer func() {
+			if err != nil {
+				h.dropSkills(id, o.Cwd, folders.Hash(o.Skills)) // which may be there also if Put fails
+			}
+		}()
 		if err := h.folders.Put(ctx, o.Cwd, folders.Skills, skills.EntryName(id), o.Skills); err != nil {
 			return fmt.Errorf("keep the session's skills: %w", err)
 		}
-		defer func() {
-			if err != nil {
-				h.dropSkills(id, o.Cwd, folders.Hash(o.Skills))
-			}
-		}()
 	}
 	params := encode(struct {
 		Cwd  string          `json:"cwd"`
