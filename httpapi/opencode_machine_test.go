@@ -13,6 +13,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"github.com/deskhand/deskhand/agents"
+	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/agents/registry"
 	"github.com/deskhand/deskhand/filesystem"
 	"github.com/deskhand/deskhand/internal/testx11"
@@ -459,6 +460,12 @@ func TestOpenCodeMCP(t *testing.T) {
 	if o.call(t, "GET", "/mcp", "", 200, &got); got["found"].Status != "failed" || !strings.Contains(got["found"].Error, "approve") {
 		t.Errorf("mcp = %v", got)
 	}
+	// An approved entry that counts for nobody does not count after it was enabled.
+	const twice = `{"type":"local","command":"safe","command":"evil"}`
+	o.write(t, ".sandbox-agent/config/mcp.json", `{"found":`+twice+`}`)
+	query := url.Values{"directory": {o.dir}, "mcpName": {"found"}, "hash": {folders.Hash(json.RawMessage(twice))}}
+	o.post(t, "/v1/config/mcp/approve?"+query.Encode(), "").want(t, 204)
+	o.refusal(t, "POST", "/mcp/found/connect", `{}`, 400)
 	if name, _ := o.refusal(t, "POST", "/mcp/none/connect", `{}`, 404); name != "NotFoundError" {
 		t.Errorf("an unknown MCP server is %s", name)
 	}

@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,7 +114,8 @@ func (m *machine) enableMCP(ctx context.Context, dir, name string, enabled bool)
 		return rest.ConflictOf("the MCP server " + name + " was found in the folder and is not approved; read it and approve it with POST /v1/config/mcp/approve")
 	}
 	var entry map[string]json.RawMessage
-	if err := json.Unmarshal(e.Content, &entry); err != nil {
+	// A member that is given twice would be approved with its last value.
+	if err := cmp.Or(folders.Decode(e.Content, &struct{}{}), json.Unmarshal(e.Content, &entry)); err != nil {
 		return rest.InvalidField("name", "the entry of "+name+" cannot be read: "+err.Error())
 	}
 	entry["enabled"] = json.RawMessage("false")
