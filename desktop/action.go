@@ -121,8 +121,9 @@ type Action struct {
 	// has no event. An event has at most the first 1024 bytes of it.
 	Error string `json:"error,omitempty"`
 
-	chord  *x11.Chord // Keys, parsed; nil: not parsed yet
-	person bool       // keys and text were removed
+	chord  *x11.Chord    // Keys, parsed; nil: not parsed yet
+	person bool          // keys and text were removed
+	keep   time.Duration // how long no release of all input or of control ends it
 }
 
 // Button is a pointer button.

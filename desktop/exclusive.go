@@ -77,7 +77,7 @@ func (in *inputs) exclusive(ctx context.Context, f func(context.Context, *Turn) 
 	}
 	t := &Turn{in: in, actor: ActorFrom(ctx), inner: in.turns.within(), lost: true}
 	defer func() { go t.end() }()
-	ctx, done := in.pending.begin(ctx, t.actor, false)
+	ctx, done := in.pending.begin(ctx, t.actor, false, 0)
 	defer done()
 	ctx, cancel := endWith(ctx, in.closing)
 	defer cancel()

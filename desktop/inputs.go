@@ -38,9 +38,9 @@ func act[T any](ctx context.Context, in *inputs, op string, limit time.Duration,
 func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Duration, a *Action,
 	prepare func(*session) error, f func(context.Context, *session) (T, error),
 ) (T, error) {
-	if a.Name == ActionType {
+	if a.Name == ActionType && a.keep == 0 {
 		var done func()
-		ctx, done = in.pending.begin(ctx, a.Actor, true)
+		ctx, done = in.pending.begin(ctx, a.Actor, true, 0)
 		defer done()
 	}
 	turns := in.turnsOf(ctx)
@@ -51,6 +51,11 @@ func actOnce[T any](ctx context.Context, in *inputs, op string, limit time.Durat
 				err = held // of typing that control ended before it began
 			}
 			return v, err
+		}
+		if a.keep > 0 {
+			var done func()
+			ctx, done = in.pending.begin(ctx, a.Actor, true, a.keep)
+			defer done()
 		}
 		v, err = f(ctx, s)
 		err = cutShort(ctx, op, a, err)

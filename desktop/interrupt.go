@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // errReleased is the cause of inputs that ReleaseAll ended.
 var errReleased = errors.New("all input was released")
 
 // pendingInputs is the set of typing, and of turns of several inputs, that run or wait for their
-// turn. Other actors can end these, and wait for other inputs.
+// turn, but of the typing of a short text only while it has its turn. Other actors can end these. They
+// wait for other inputs, and for shortTyping for a short text.
 type pendingInputs struct {
 	mu  sync.Mutex
 	all map[*pendingInput]struct{}
@@ -19,15 +21,16 @@ type pendingInputs struct {
 
 type pendingInput struct {
 	actor  Actor
-	typing bool // it is typing, and not a turn of several inputs
+	typing bool      // it is typing, and not a turn of several inputs
+	keep   time.Time // when it may be ended
 	cancel context.CancelCauseFunc
 }
 
-// begin adds an input and returns a context that interrupt ends. done removes the input. typing is
-// false for a turn of several inputs.
-func (p *pendingInputs) begin(ctx context.Context, a Actor, typing bool) (_ context.Context, done func()) {
+// begin adds an input and returns a context that interrupt ends, but not within the time keep. done
+// removes the input. typing is false for a turn of several inputs.
+func (p *pendingInputs) begin(ctx context.Context, a Actor, typing bool, keep time.Duration) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	in := &pendingInput{a, typing, cancel}
+	in := &pendingInput{a, typing, time.Now().Add(keep), cancel}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
@@ -47,7 +50,11 @@ func (p *pendingInputs) interrupt(cause error, which func(Actor) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for in := range p.all {
-		if which(in.actor) {
+		switch left := time.Until(in.keep); {
+		case !which(in.actor):
+		case left > 0:
+			time.AfterFunc(left, func() { in.cancel(cause) })
+		default:
 			in.cancel(cause)
 		}
 	}

@@ -19,6 +19,9 @@ const (
 	perRune  = 50 * time.Millisecond
 	typeBase = 30 * time.Second
 	typeMost = time.Hour
+	// shortTyping is how long ReleaseAll and changes of control wait for typing that is expected to
+	// take no longer.
+	shortTyping = time.Second
 )
 
 // Type types any Unicode text into the window that has the focus. A line feed is Return,
@@ -28,7 +31,7 @@ const (
 // character: an hour in all. If Type fails after it began, its error has the number of
 // characters that were typed, unless the X server hangs. The error is a *DeadlineError
 // after that time, and an *InterruptedError if ctx is cancelled, another actor takes control, or
-// ReleaseAll is called.
+// ReleaseAll is called. The last two wait a second for a text that is expected to take less.
 //
 // Type returns ErrSecretNotFound if there is no secret with the name Type.SecretName. Errors
 // about a named secret do not say how much of it was typed.
@@ -152,9 +155,12 @@ func (t Type) typing(characters int) (a *Action, limit time.Duration) {
 	if !t.Secret {
 		a.Text = beginning(t.Text, characters)
 	}
+	if expected <= shortTyping {
+		a.keep = shortTyping
+	}
 	limit = min(typeBase+expected, typeMost)
 	if t.SecretName != "" {
-		a.Secret, a.Length = t.SecretName, 0
+		a.Secret, a.Length, a.keep = t.SecretName, 0, 0
 		limit = min(limit.Truncate(typeBase)+typeBase, typeMost)
 	}
 	return a, limit
