@@ -188,6 +188,9 @@ func TestTempDir(t *testing.T) {
 		t.Skip("only root can make another user's directory")
 	}
 	tmp := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(tmp), 0o711), os.Chmod(tmp, os.ModeSticky|0o777)); err != nil { // as /tmp
+		t.Fatal(err)
+	}
 	t.Setenv("TMPDIR", tmp)
 	u := User{Credential: &syscall.Credential{Uid: 65533, Gid: 65533}}
 	want := filepath.Join(tmp, "deskhand-65533-programs")
