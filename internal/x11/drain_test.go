@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,7 +102,13 @@ func TestTypeIntoDeaf(t *testing.T) {
 	}
 	b := newBoard(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDeafClient$")
-	cmd.Env = append(b.server.Env(), "DESKHAND_DEAF="+b.server.Display)
+	// xgb.NewConnNet does not know the display's number, so this file names none.
+	authority := filepath.Join(t.TempDir(), "authority")
+	entry := "\xff\xff\x00\x00\x00\x00\x00\x12MIT-MAGIC-COOKIE-1\x00\x10" + string(b.server.Cookie)
+	if err := os.WriteFile(authority, []byte(entry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(b.server.Env(), "DESKHAND_DEAF="+b.server.Display, "XAUTHORITY="+authority)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
