@@ -11,7 +11,6 @@ import (
 
 	"github.com/deskhand/deskhand/agents/folders"
 	"github.com/deskhand/deskhand/internal/cuttext"
-	"github.com/deskhand/deskhand/internal/supervise"
 )
 
 // MCPServer is a tool server of a session.
@@ -162,9 +161,9 @@ func (m *MCPServer) setLocal(e mcpEntry) error {
 		argv = append([]string{"env", "-C", e.Cwd}, argv...)
 	}
 	m.Command, m.Args = argv[0], argv[1:]
-	// Not all agents pass their environment on: Codex does not.
-	name, value, _ := strings.Cut(supervise.NoCompileCache, "=")
-	m.Env = map[string]string{name: value}
+	// Not all agents pass TMPDIR on. Without it, programs of node would execute compiled code that
+	// another user has put into /tmp/node-compile-cache.
+	m.Env = map[string]string{"NODE_DISABLE_COMPILE_CACHE": "1"}
 	maps.Copy(m.Env, e.Environment)
 	maps.Copy(m.Env, e.Env)
 	return nil

@@ -159,13 +159,11 @@ func inherited(clean bool, secrets []string) []string {
 
 // environ returns an agent's environment: base, TMPDIR, set and IS_SANDBOX.
 func environ(user supervise.User, base, set []string) ([]string, error) {
-	temp, err := user.TempDir()
+	temp, err := user.TempVariable()
 	if err != nil {
 		return nil, err
 	}
-	if temp != "" {
-		set = append([]string{"TMPDIR=" + temp}, set...)
-	}
+	set = slices.Concat(temp, set)
 	// As root, Claude Code asks for permissions unless this is exactly "1". Its adapter
 	// accepts other values as well, and then they disagree.
 	if user.Root() {

@@ -30,7 +30,7 @@ type programs struct {
 	cfg       Config // with defaults
 	log       *slog.Logger
 	user      supervise.User // the user of the desktop's programs
-	temp      string         // that user's directory for temporary files; empty: that of all users
+	temp      []string       // TMPDIR, if the user is another one than this program's
 	dirs      dirs
 	attached  string           // display given to Attach; empty after Start
 	group     *supervise.Group // X server, window manager, D-Bus
@@ -130,7 +130,7 @@ func (d *Desktop) start(ctx context.Context, cfg Config) (_ *Desktop, err error)
 		return nil, &InvalidError{"RunAs", err.Error()}
 	}
 	if d.user.Credential != nil {
-		if d.temp, err = d.user.TempDir(); err != nil {
+		if d.temp, err = d.user.TempVariable(); err != nil {
 			return nil, err
 		}
 	}

@@ -60,7 +60,7 @@ func (p *programs) plainEnviron(display string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return p.attached == "" && slices.Contains(foreign, name)
 	})
-	set := []string{display}
+	set := append([]string{display}, p.temp...)
 	if p.attached == "" || p.cfg.Home != "" {
 		set = append(set, "HOME="+p.dirs.home, "PWD="+p.dirs.home)
 	}
@@ -69,9 +69,6 @@ func (p *programs) plainEnviron(display string) []string {
 			"DBUS_SESSION_BUS_ADDRESS="+p.busAddress(), "XDG_SESSION_TYPE=x11",
 			// Also without PulseAudio, so that no program starts one.
 			"PULSE_SERVER=unix:"+p.soundSocket())
-	}
-	if p.temp != "" {
-		set = append(set, "TMPDIR="+p.temp)
 	}
 	if lookup(env, "PATH") == "" {
 		set = append(set, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")

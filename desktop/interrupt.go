@@ -11,9 +11,9 @@ import (
 // errReleased is the cause of inputs that ReleaseAll ended.
 var errReleased = errors.New("all input was released")
 
-// pendingInputs is the set of typing, and of turns of several inputs, that run or wait for their
-// turn, but of the typing of a short text only while it has its turn. Other actors can end these. They
-// wait for other inputs, and for shortTyping for a short text.
+// pendingInputs is the set of inputs that other actors can end: typing and turns of several inputs, which
+// run or wait for their turn. A short text is one of them while it has its turn, and has shortTyping to
+// end by itself. Other actors wait for all other inputs.
 type pendingInputs struct {
 	mu  sync.Mutex
 	all map[*pendingInput]struct{}

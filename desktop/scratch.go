@@ -33,13 +33,13 @@ const (
 var errInUse = errors.New("is in use by another desktop")
 
 // scratchBase returns the folder of this user's temporary directories of a mode; see
-// [userhome.Claim].
+// [userhome.Own].
 func scratchBase(mode fs.FileMode) (string, error) {
 	base := userhome.TemporaryPath()
 	if mode == openMode {
 		base += "-open"
 	}
-	return base, userhome.Claim(base, mode, os.Geteuid(), func(f func() error) error { return f() })
+	return base, userhome.Own(base, mode)
 }
 
 // newScratch makes a temporary directory of a mode.

@@ -460,7 +460,7 @@ func TestOpenCodeMCP(t *testing.T) {
 	if o.call(t, "GET", "/mcp", "", 200, &got); got["found"].Status != "failed" || !strings.Contains(got["found"].Error, "approve") {
 		t.Errorf("mcp = %v", got)
 	}
-	// An approved entry that counts for nobody does not count after it was enabled.
+	// Sessions refuse an entry with a member that is given twice, and nobody can enable it.
 	const twice = `{"type":"local","command":"safe","command":"evil"}`
 	o.write(t, ".sandbox-agent/config/mcp.json", `{"found":`+twice+`}`)
 	query := url.Values{"directory": {o.dir}, "mcpName": {"found"}, "hash": {folders.Hash(json.RawMessage(twice))}}

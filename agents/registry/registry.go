@@ -251,11 +251,8 @@ func (r *Registry) environ(user supervise.User, set ...string) ([]string, error)
 	if env == nil {
 		env = supervise.Inherit(false, r.cfg.Secrets...)
 	}
-	temp, err := user.TempDir()
-	if temp != "" {
-		set = append([]string{"TMPDIR=" + temp}, set...)
-	}
-	return user.Environ(env, set...), err
+	temp, err := user.TempVariable()
+	return user.Environ(env, slices.Concat(temp, set)...), err
 }
 
 // Custom is an agent that is configured by its command line.

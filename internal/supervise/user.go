@@ -92,16 +92,18 @@ func (u User) HomeDir(env []string) string {
 	return home
 }
 
-// TempDir makes a directory for temporary files of the user's programs, and returns its path. It is
-// in os.TempDir, or in /tmp if the user may not make files in that. No other user can enter it, but
-// for root. Programs execute what they find under known names beside their temporary files, such as
-// compiled code. TempDir returns "" if nobody can make files in os.TempDir, because it is read-only
-// or missing.
-func (u User) TempDir() (dir string, err error) {
+// TempVariable makes a directory for temporary files of the user's programs, and returns the variable
+// TMPDIR for them. The directory is in os.TempDir, or in /tmp if the user may not make files in
+// os.TempDir. Only the user and root can enter it. Programs execute what they find under known names
+// beside their temporary files, such as compiled code. If os.TempDir is read-only or missing,
+// TempVariable returns no variable.
+func (u User) TempVariable() ([]string, error) {
 	uid := os.Geteuid()
 	if c := u.Credential; c != nil {
 		uid = int(c.Uid)
 	}
+	var dir string
+	var err error
 	for _, parent := range []string{os.TempDir(), "/tmp"} {
 		dir = filepath.Join(parent, fmt.Sprintf("deskhand-%d-programs", uid))
 		if err = userhome.Claim(dir, 0o700, uid, u.Do); !errors.Is(err, fs.ErrPermission) {
@@ -109,14 +111,10 @@ func (u User) TempDir() (dir string, err error) {
 		}
 	}
 	if errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return nil, nil
 	}
-	return dir, err
+	return []string{"TMPDIR=" + dir}, err
 }
-
-// NoCompileCache is a variable for programs that may be npx or others of node, and may get no TMPDIR:
-// they would execute compiled code that another user has put into node-compile-cache in /tmp.
-const NoCompileCache = "NODE_DISABLE_COMPILE_CACHE=1"
 
 // Root reports whether the user is root.
 func (u User) Root() bool {

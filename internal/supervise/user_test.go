@@ -182,8 +182,8 @@ func TestCheckNotReplaceableLinks(t *testing.T) {
 
 // A child of another user leads a new session. Its /dev/tty is not the terminal of this
 // program, into which it could type.
-// TestTempDir: another user neither enters the directory nor keeps it from its user by making one first.
-func TestTempDir(t *testing.T) {
+// TestTempVariable: another user neither enters the directory nor keeps it from its user by making one first.
+func TestTempVariable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make another user's directory")
 	}
@@ -206,10 +206,10 @@ func TestTempDir(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		dir, err := u.TempDir()
+		set, err := u.TempVariable()
 		info, statErr := os.Lstat(want)
-		if err != nil || dir != want || statErr != nil {
-			t.Fatal(dir, err, statErr)
+		if err != nil || !slices.Equal(set, []string{"TMPDIR=" + want}) || statErr != nil {
+			t.Fatal(set, err, statErr)
 		}
 		if st := info.Sys().(*syscall.Stat_t); info.Mode() != os.ModeDir|0o700 || st.Uid != 65533 || st.Gid != 65533 {
 			t.Errorf("mode %v of user %d", info.Mode(), st.Uid)

@@ -22,7 +22,12 @@ import (
 // Temporary makes this user's directory in os.TempDir, and returns its path; see [Claim].
 func Temporary() (string, error) {
 	dir := TemporaryPath()
-	return dir, Claim(dir, 0o700, os.Geteuid(), func(f func() error) error { return f() })
+	return dir, Own(dir, 0o700)
+}
+
+// Own is [Claim] for this user.
+func Own(dir string, mode fs.FileMode) error {
+	return Claim(dir, mode, os.Geteuid(), func(f func() error) error { return f() })
 }
 
 var claims sync.Mutex // held by Claim
